@@ -1,6 +1,6 @@
-//! Causes of outliers and periodic disturbances, as data for JSON and as rows for tables.
+//! The causes of outliers in a series of times, and its periodic disturbances, for JSON and for tables.
 //!
-//! `explain` finds them. The report of a benchmark and `vellum obs explain` both show them in this form.
+//! `explain` finds both. The reports of `vellum bench` and `vellum obs explain` show them.
 
 use serde::Serialize;
 use vellum_measure::{Attribution, CauseTotal, Spectrum, Unit};

@@ -1,7 +1,7 @@
-//! Subcommands that are in two other programs: `vellum-fleet` and `vellum-papers`.
+//! Starts the subcommands that are in two other programs, `vellum-fleet` and `vellum-papers`.
 //!
 //! Both are built separately, as few users need them. `vellum` execs the program that
-//! [`library::find_program`] finds, and passes all arguments on unchanged, `--help` among them.
+//! [`library::find_program`] finds, and passes on all arguments unchanged, including `--help`.
 
 use crate::failure::Failure;
 use std::ffi::OsString;

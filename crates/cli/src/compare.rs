@@ -7,8 +7,8 @@
 //! ...
 //! ```
 //!
-//! The runs of a round are close in time, so a change of the machine's speed affects every run. A ratio
-//! is formed within each round; the result is the median of these ratios. The control compares the command
+//! The runs of a round are close in time, so a change of the machine's speed affects every run. A ratio is
+//! formed within each round; the result is the median of these ratios. The control compares the command
 //! with itself, and so shows the noise of this machine. A difference is reported only if the intervals of
 //! result and control do not overlap.
 //!

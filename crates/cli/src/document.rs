@@ -1,5 +1,5 @@
-//! Parts shared by the JSON documents about one run of a program: the head, and the form of a place in the
-//! program's source (file, line, function). Saved documents are read back here for comparison.
+//! The JSON documents about one run of a program: their common fields, and how they give a source location
+//! (file, line, function). Saved documents are read back here for comparison.
 
 use crate::failure::Failure;
 use crate::outcome::Outcome;

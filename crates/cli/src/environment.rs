@@ -1,4 +1,4 @@
-//! Edits to the environment variables with which a program is started.
+//! Changes to the environment variables with which a program is started, such as `LD_PRELOAD`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -5,8 +5,8 @@
 //!        └▶ spectrum (beats) ───┴▶ attribution (causes)
 //! ```
 //!
-//! The plot colours outliers by cause; the report of a benchmark shows the causes in tables. A series with
-//! values only (lines written by another program) gets no causes, as every outlier would be unexplained.
+//! Layers are groups of values far from the rest. Plots colour outliers by cause; reports of benchmarks list
+//! the causes. A series of values only (lines by another program) gets no causes, as none could be explained.
 
 use vellum_measure::{Attribution, Column, Known, Layers, Series, Spectrum};
 

@@ -1,4 +1,4 @@
-//! A collector's activity for reports: counters of one process or several, and lines about them.
+//! The activity of a garbage collector for reports: counters of one process or several, and lines about them.
 
 use serde::Serialize;
 use std::time::Duration;

@@ -1,17 +1,18 @@
-//! `vellum`, the command.
+//! The command `vellum`: its entry point and the map of its source files.
 //!
-//! A thin layer over the library crates: `vellum-process` starts and watches programs, `vellum-wire` has
-//! the layout of their counters, `vellum-measure` compares. This crate has only words, tables and pictures.
+//! The command is a thin layer over library crates: `vellum-process` starts and watches programs,
+//! `vellum-wire` defines the layout of their counters, `vellum-measure` compares times. This crate has the
+//! options, texts, tables and pictures.
 //!
 //! Each subcommand has a folder, or a file if it is short, with one function that [`main`] calls. The
 //! function takes the arguments and returns the exit status, or a [`Failure`](failure::Failure) with a
-//! message and an exit status. Subcommands share the files below them:
+//! message and an exit status. Subcommands share the files that the diagram shows below them:
 //!
 //! ```text
 //! main ─▶ args ─▶ run · compare · cost · heap · bench · plot · trace · watch · govern · top · ...
 //!                  │
-//!                  ├─▶ observations, explain ─▶ accounts          files of observations; their outliers
-//!                  ├─▶ working_set_text, jobs_table, gc_account   tables and sentences that several show
+//!                  ├─▶ observations, explain ─▶ accounts          files of timings, causes of their outliers
+//!                  ├─▶ working_set_text, jobs_table, gc_account   tables and sentences of several reports
 //!                  ├─▶ environment, outcome, text                 how programs start and end, in words
 //!                  └─▶ failure, screen                            messages, exit statuses, the terminal
 //! ```

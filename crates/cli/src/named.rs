@@ -1,4 +1,4 @@
-//! Names of causes for the first column of a table, cut to its width.
+//! The text of a cause (function, source line, called function) for the first column of a table.
 
 use std::collections::HashMap;
 use vellum_cost::{Cause, Place};

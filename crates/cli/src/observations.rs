@@ -1,4 +1,4 @@
-//! The reader of observation files for `vellum obs` and `vellum plot`.
+//! The reader of observation files (saved timings) for `vellum obs` and `vellum plot`.
 //!
 //! ```text
 //! FILE or standard input ─▶ first byte '{'? ─▶ JSON, whole ─▶ entries
@@ -6,8 +6,8 @@
 //!                          └─ a line that cannot be read: reported and skipped, or refused (--strict)
 //! ```
 //!
-//! Invariant: nothing is skipped silently. The first bad lines of a file are reported one by one; all are
-//! counted.
+//! Invariant: nothing is skipped silently. The first bad lines of a file are reported one by one, and all
+//! bad lines are counted.
 
 use crate::failure::Failure;
 use clap::ValueHint;

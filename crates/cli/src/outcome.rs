@@ -1,4 +1,4 @@
-//! The outcome of a program in reports: its exit status or its signal.
+//! How a program ended, as reports give it: its exit status or the signal that killed it.
 
 use serde::Serialize;
 use std::ffi::CStr;

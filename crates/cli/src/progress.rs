@@ -1,4 +1,4 @@
-//! A progress line on standard error, redrawn during long work; absent where standard error is no terminal.
+//! A progress line on standard error, redrawn during long work. It is shown only on a terminal.
 
 use crate::screen;
 use rustix::termios::isatty;

@@ -1,4 +1,4 @@
-//! Words shared by several reports: the command, its outcome, and lists of names.
+//! Phrases that several reports share: the command, its outcome, and lists of names.
 
 use crate::outcome::Outcome;
 

@@ -1,9 +1,9 @@
-//! The collector of the process: a heap and its plan under one lock, beside the part that threads read
-//! without the lock.
+//! The one collector of the process: a heap and its plan under one lock, and the part that threads read
+//! without that lock.
 //!
-//! The instance is a static here, and not its user's. Both `libvellum.so` and Rust programs with
-//! `vellum-heap` have the collector. The paths of allocation begin at a thread-local variable and have no
-//! argument for an instance.
+//! The instance is a static of this crate, because both of its users (`libvellum.so`, and `vellum-heap`
+//! for Rust programs) need it. The allocation paths begin at a thread-local variable and have no argument
+//! for an instance.
 
 use crate::config::PlanName;
 use crate::heap::Heap;

@@ -1,9 +1,9 @@
 //! A garbage collector over Vellum's page layer.
 //!
-//! It serves programs in which the places of pointers are not all known, as in C. Roots are *ambiguous*: a
+//! It serves programs, such as those in C, whose pointers cannot all be located. Roots are *ambiguous*: a
 //! word on a stack, in a register or in static data that may be a pointer is treated as one. Objects are
-//! *typed* (a bitmap says where their pointers are), *untyped* (every word may be one) or *atomic* (none is).
-//! The source is Smith and Morrisett 1998.
+//! *typed* (a bitmap locates their pointers), *untyped* (every word may be a pointer) or *atomic* (no word
+//! is). The source is Smith and Morrisett 1998.
 //!
 //! ```text
 //!  program      vel_gc_alloc (inline): next += size ────────────┐ run of free objects, per thread and slot
@@ -17,25 +17,26 @@
 //! | word | meaning |
 //! | --- | --- |
 //! | block | 16 KiB of objects of one slot |
-//! | slot | all objects of one size and one arrangement of pointers |
-//! | run | a sequence of free objects in a block, handed to a thread whole |
+//! | slot | all objects of one size and one arrangement of pointers; also the number of this set |
+//! | run | a sequence of free objects in a block, handed to a thread as one |
 //! | to retire a run | to take back its unused objects |
 //! | room | the allocation budget: bytes to hand out before the next collection |
-//! | root | a word where tracing begins |
-//! | to pin | to keep an object where it is, as an ambiguous pointer leads to it |
+//! | root | a word outside the heap where tracing begins |
+//! | to pin | to keep an object at its address, as an ambiguous pointer leads to it |
 //! | link | a pointer that becomes null when its object dies (BDW's disappearing link) |
 //! | account | the record of writes to the heap (`write_tracking`) |
 //! | cycle | a collection in slices, from its first slice to its end |
 //!
 //! # What holds
-//! * No object has a header: its size and sort are its block's; its mark and its allocation bit are in
-//!   bitmaps of the block's descriptor.
+//! * No object has a header. The block's descriptor has the size and sort of its objects, and bitmaps of
+//!   their marks and allocation bits.
 //! * An ambiguous pointer finds its object by a table load and a multiplication, whatever the size.
 //! * Allocation takes no lock and no atomic operation within a block.
-//! * Memory that is handed out reads zero, unless it is atomic: the contents of a dead object are never read.
+//! * Memory that is handed out is zero, unless it is for an atomic object. A program never reads a dead
+//!   typed or untyped object's contents.
 //! * A collection takes no lock and allocates nothing while the world stands still.
-//! * Running out of memory is a value. Blocks and large objects never exceed their limit, nor all of the
-//!   heap's memory its maximum (`footprint`).
+//! * Functions that run out of memory return an error. Blocks and large objects never exceed their limit,
+//!   nor all of the heap's memory its maximum (`footprint`).
 //! * The collector never calls `malloc`, but the C library may when a thread is registered
 //!   (`pthread_getattr_np`).
 //!
@@ -44,8 +45,8 @@
 //! # Departures from the source
 //! * The source's pages become blocks of objects of one size and sort. The start of an object is found
 //!   without a walk, and its type needs no header word.
-//! * There are three plans. One moves nothing, one empties sparse blocks, and one has generations: see
-//!   [`Plan`], `evacuation` and `appel`.
+//! * There are three plans (ways to collect). One moves nothing, one empties sparse blocks, and one has
+//!   generations: see [`Plan`], `evacuation` and `appel`.
 //! * The source collects at two thirds of the heap. Here a policy decides when, by the live bytes and the
 //!   memory available (`sizing`).
 

@@ -1,8 +1,8 @@
-//! Attribution: which known causes lengthened each outlier, and by how much.
+//! Attribution: divides the extra time of each outlier among known causes.
 //!
 //! The loss of an outlier is its wall time beyond the median of the kept observations (those in no
 //! [layer](Layers)). Each cause in turn, the one with the best evidence first, takes as much of the loss as
-//! it can account for. The rest goes on to the next cause:
+//! it can account for. The next cause gets the rest. The lower row names the evidence:
 //!
 //! ```text
 //! wall ├ median, kept ┤◀──────────────────────────── lost ────────────────────────────▶│
@@ -13,24 +13,24 @@
 //! ```
 //!
 //! - **marks**: spans in which a collector or an allocator recorded that it worked; overlapping marks count
-//!   once. A mark of the program's own takes nothing: the program's work is not a disturbance;
-//! - **stolen**: the time that the hypervisor's account reports, if there is one;
-//! - **off the processor**: wall time during which the thread's processor clock stood still, beyond the usual
-//!   difference of the two clocks. An involuntary switch makes it a preemption, a voluntary one a wait (for a
-//!   page, if there was a major fault). If there were both kinds, the time is divided in proportion to their
-//!   numbers. Without a switch, the hypervisor or an interrupt had the processor ([`Cause::Steal`]);
-//! - **on the processor**: first page faults beyond the usual number, up to [`FAULT_NS_MAX`] each, or
-//!   [`FAULT_AMONG_MANY_NS_MAX`] if the number of faults varies in undisturbed observations too. Then
-//!   switches, up to [`SWITCH_NS_MAX`] each beside the time away. Then the tick, if the spectrum found the
-//!   observation on its beat;
+//!   once. Marks of the measured program itself take nothing, because its work is not a disturbance;
+//! - **stolen**: the time that the hypervisor reports as stolen, if it reports any;
+//! - **off the processor**: wall time during which the thread's processor clock stood still, beyond the
+//!   usual difference of the two clocks. An involuntary switch makes it a preemption, a voluntary one a wait
+//!   (for a page, if there was a major fault). If both kinds occurred, the time is divided in proportion to
+//!   their numbers. Without a switch, the hypervisor or an interrupt used the processor ([`Cause::Steal`]);
+//! - **on the processor**: page faults beyond the usual number take up to [`FAULT_NS_MAX`] each. The limit
+//!   is [`FAULT_AMONG_MANY_NS_MAX`] if their number also varies in undisturbed observations. Next, switches
+//!   take up to [`SWITCH_NS_MAX`] each. The kernel tick is last, if the spectrum found one in the
+//!   observation;
 //! - **unexplained**: the rest.
 //!
 //! Invariant: times are whole picoseconds ([`Picos`]). The parts of an outlier sum exactly to its loss, and
 //! the totals of the causes to the whole loss.
 //!
 //! Source: Bates finds the causes of his outliers one after the other by experiment (sections "Interpreting
-//! the Results" to "Improving the Results"). We read them for each observation from the counts of the kernel
-//! and the marks of the collector.
+//! the Results" to "Improving the Results"). Departure: here the kernel's counts and the collector's marks
+//! show the causes of each observation.
 
 use std::fmt;
 

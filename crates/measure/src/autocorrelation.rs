@@ -1,4 +1,4 @@
-//! Autocorrelation: how much neighbouring observations resemble each other.
+//! Autocorrelation: how strongly the observations of a series depend on earlier ones.
 //!
 //! The autocorrelation at lag `k` is the correlation between an observation and the one `k` places later: 1
 //! (same direction) to -1 (opposite directions), 0 if independent. Timings are correlated if the machine's
@@ -6,12 +6,12 @@
 //! Intervals and tests that ignore this are too narrow and too confident.
 //!
 //! ```text
-//! r(k) = Σ (x[i] − m)(x[i+k] − m) / Σ (x[i] − m)²       m the mean; both sums over all that there is
+//! r(k) = Σ (x[i] − m)(x[i+k] − m) / Σ (x[i] − m)²       m: the mean; sums over all i with both terms
 //! ```
 //!
-//! [`Autocorrelation::time`] is the number of observations that make one independent one: 1 + 2 Σ r(k). The
-//! sum ends at the first pair of lags that is not positive (Geyer 1992, the initial positive sequence). The
-//! lags beyond would add only noise.
+//! [`Autocorrelation::time`] is the number of observations with as much information as one independent
+//! observation: 1 + 2 Σ r(k). The sum ends at the first pair of lags that is not positive (Geyer 1992, the
+//! initial positive sequence). The lags beyond would add only noise.
 //!
 //! Invariants: `r[0]` is 1, and all others lie in -1 ..= 1.
 

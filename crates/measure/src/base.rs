@@ -1,8 +1,9 @@
-//! The base of a clock (the time that an empty timing takes), its step, and the batch for short operations.
+//! The base of a clock (the duration that an empty timing shows), its step, and the batch for short
+//! operations.
 //!
 //! Two successive stamps differ even if nothing lies between them. The smallest such difference, the *base*,
-//! is part of every observation and is subtracted ([`Base::subtract`]). The *step* is the clock's resolution:
-//! the smallest positive value, or difference of two values, in the same empty timings.
+//! is part of every observation and is subtracted ([`Base::subtract`]). The *step* is the clock's
+//! resolution: the smallest positive empty timing, or difference between two.
 //!
 //! An operation is refused if the base or rounding would be a large part of its time. [`Base::batch_for`]
 //! returns the number of repetitions (the batch) that is long enough.

@@ -1,10 +1,10 @@
-//! The columns of a series: the facts recorded of each observation beside its value, by name.
+//! The names of a series' columns: the measurements stored with the value of each observation, such as its
+//! start or its page faults.
 //!
 //! The text format, the documentation of the JSON and the command line all use this list of names and units,
-//! so the formats cannot drift apart.
+//! so the formats stay consistent.
 //!
-//! Invariant: a column that is absent from a file reads as absent from every observation (no time, zero
-//! events).
+//! Invariant: if a file lacks a column, every observation is read without it: no time, or zero events.
 
 use crate::{Observation, Series, Unit};
 

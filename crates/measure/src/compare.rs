@@ -1,4 +1,4 @@
-//! Comparison of two arms, `a` and `b`, with a control: a second run of `a`.
+//! Comparison of two timed operations (arms), `a` and `b`, with a control: a second run of `a`.
 //!
 //! Each round times three arms once, in a random order: `a`, `b`, and the `control`, which is the same
 //! operation as `a`. A round gives two ratios, b/a and control/a. The true value of control/a is 1, so its
@@ -6,16 +6,16 @@
 //! this noise are not reported.
 //!
 //! ```text
-//! round   1  2  3  …                         ratios (Estimator)           absolute figure
+//! round   1  2  3  …                         ratios (Estimator)           absolute time
 //! a       ██ █▌ ██      ln b/a      ─▶  b/a  +0.995 % [+0.990, +1.001]    a low quantile of each arm,
 //! control █▌ ██ ██      ln control/a ─▶ A/A  -0.001 % [-0.005, +0.004]    with its interval
 //! b       ██ ██ █▊
 //! ```
 //!
-//! Each ratio is estimated twice. The headline is the trimmed mean from [`TRIM_FROM`] rounds on, and the
-//! median with fewer rounds; the other estimator is the check. On real timings the two agree within a few
-//! thousandths of a per cent. If their intervals do not overlap, the distributions differ in shape, for
-//! example in the share of slow calls. One ratio cannot describe them then: [`Warning::Shape`].
+//! Each ratio is estimated twice. The reported figure is the trimmed mean from [`TRIM_FROM`] rounds on,
+//! otherwise the median; the other checks it. On real timings the two agree within a few thousandths of a
+//! per cent. If their intervals do not overlap, the distributions differ in shape, for example in the share
+//! of slow calls. One ratio cannot describe such arms, so [`Warning::Shape`] is reported.
 //!
 //! We tried both estimators on a busy virtual machine. Ten runs of one second compared a 65 µs loop with a
 //! loop 1 % longer; ten runs of 1.5 s did the same with a 107 µs loop of malloc and free. The standard
@@ -24,9 +24,9 @@
 //! - median: 0.004 and 0.047;
 //! - mean after one layer of outliers is removed: 0.08 and 0.18.
 //!
-//! The absolute figure of an arm is a low quantile ([`LOW_SHARE`], or [`LOW_SHARE_ALLOCATING`]), never the
-//! mean. Its interval holds for this run only: another run, with the machine at another speed, can lie
-//! outside it. Only ratios carry over to other runs.
+//! The absolute time of an arm is a low quantile of its times ([`LOW_SHARE`], or [`LOW_SHARE_ALLOCATING`]),
+//! never the mean. Its interval is valid for this run only: at another speed of the machine, a run can give
+//! a time outside it. Only ratios carry over to other runs.
 //!
 //! Invariants: `low <= high` in every interval; exchanging `a` and `b` gives the reciprocal of the ratio.
 

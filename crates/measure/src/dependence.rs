@@ -1,16 +1,15 @@
 //! Dependence between neighbouring values: how to resample a series so that its intervals are wide enough.
 //!
-//! If neighbours resemble each other, resampling single values gives intervals that are too narrow. Blocks of
-//! neighbours are drawn instead. With a few dozen pairs, blocks alone are still too narrow, for three
-//! reasons:
+//! If neighbours resemble each other, resampling single values gives intervals that are too narrow. So
+//! blocks are drawn instead. With a few dozen pairs, blocks alone are still too narrow, for three reasons:
 //!
 //! 1. Dependence that reaches past the end of a block is cut there.
 //! 2. Blocks scatter about the series' own middle, not about the true one.
 //! 3. The scatter is estimated from few blocks.
 //!
 //! The remedy for all three is to draw *fewer values than there are*. Estimates from fewer values scatter
-//! more, by a factor that the number of values determines. This widens the interval of any estimate, means
-//! and medians alike, without assuming its form.
+//! more, by a factor that the number of values determines. This widens the interval of any estimate, mean or
+//! median, without assuming a distribution.
 //!
 //! ```text
 //! values ─▶ less their median, far values left out ───▶ autocorrelation r(1) … r(5) ─▶ φ, the persistence
@@ -26,11 +25,13 @@
 //! - Values far from the median (preemptions, pages) are treated as missing: they would hide the correlation
 //!   of the rest.
 //! - The block is the best one for the variance of a mean (Künsch 1989, in the form of Politis and White
-//!   2004). Their spectral estimate in place of φ is too small in short series: it takes a correlation of 0.3
-//!   over 50 values for noise. Intervals that ignore this correlation cover 89 % instead of 95 %.
+//!   2004). Their spectral estimate, used instead of φ, is too small in short series: it treats a
+//!   correlation of 0.3 over 50 values as noise. Intervals that ignore this correlation cover 89 % instead
+//!   of 95 %.
 //! - The shortfall of the variance is exact for a first-order process. Blocks of b values show 1 − 2φ(1 −
-//!   φᵇ)/(b(1 − φ²)) of the variance, less b/n because they scatter about the series' own middle. `t` is
-//!   Student's with n/b − 1 degrees of freedom, one for each block but one; `z` is the normal's.
+//!   φᵇ)/(b(1 − φ²)) of the variance, minus b/n because they scatter about the series' own middle. `t` is
+//!   Student's quantile with n/b − 1 degrees of freedom (the number of blocks minus one), `z` the normal
+//!   quantile.
 //! - Negative dependence is ignored. The evidence for it is too weak to narrow the interval.
 //!
 //! Invariants: `1 <= block <= max(1, n/4)`, and `drawn <= n`.

@@ -1,4 +1,4 @@
-//! Number formats: for tables, for quantities with a unit, and for files.
+//! Formats numbers for tables, for quantities with a unit, and for files.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! The dip statistic: how far a distribution is from having one mode.
 //!
-//! A distribution has one mode if its cumulative distribution function is convex up to some point and concave
-//! from there. The dip is the largest distance between the values' own distribution function and the nearest
-//! such function. The smallest dip is 1/(2n), the largest ¼.
+//! A distribution has one mode if its cumulative distribution function is convex up to some point and
+//! concave from there. The dip is the largest distance between the empirical distribution function of the
+//! values and the nearest function of this kind. The smallest dip is 1/(2n), the largest ¼.
 //!
 //! ```text
 //! share │                    ┌──╴          GCM: the greatest convex curve below, up to the modal interval
@@ -12,11 +12,11 @@
 //!       └────┴──────────────────▶ x        exceeds that inside.
 //! ```
 //!
-//! For one-mode distributions, chance produces the largest dips if the distribution is uniform. The test uses
-//! the quantiles of that case, so its false-alarm rate is never higher than stated.
+//! Of all distributions with one mode, the uniform one has the largest dips by chance. The test uses the
+//! quantiles of the uniform distribution, so its false-alarm rate is never higher than stated.
 //!
-//! Source: Hartigan and Hartigan, "The dip test of unimodality" (1985). We compute both curves again in each
-//! round instead of keeping chains of indices, because there are few rounds. The table is our own simulation
+//! Source: Hartigan and Hartigan, "The dip test of unimodality" (1985). Departure: each round computes both
+//! curves anew, without chains of indices, as rounds are few. We simulated the table of quantiles ourselves
 //! (`tests/vectors/dip_table.py`).
 
 /// The probabilities for which the table holds quantiles, falling.

@@ -1,19 +1,18 @@
-//! Filters: parts of a file of observations, selected by name, by place or by quantity.
+//! Filters: select parts of a file of observations by name, by position or by quantity.
 //!
-//! The source needed its own tools to extract the line of one test and its first 200 values, because the
-//! usual tools failed on long lines. The filters here work on series instead of text, so that an observation
-//! keeps its columns. Cutting a series cuts all its columns, and a column selected alone keeps its starts and
-//! base.
+//! Filters work on series, not on lines of text, so that an observation keeps its columns. Cutting a series
+//! cuts all its columns, and a column selected alone keeps its starts and base.
 //!
 //! ```text
 //! entry ─▶ name, labels match? ─▶ quantities, each a series ─▶ observations in range ─▶ entries
 //! ```
 //!
-//! Invariants: the order of entries and observations stays; marks stay whole; a summary is never cut, since
-//! its values are gone.
+//! Invariants: the order of entries and observations is kept; marks stay whole; a summary is never cut,
+//! because it does not contain the values.
 //!
-//! Source: Bates' `bgrep NAME` and `bcut 1-201`. His ranges count words, of which the header is the first;
-//! ours count observations, so that his example is `1-200` here.
+//! Source: Bates' tools `bgrep NAME` and `bcut 1-201`, written because the usual tools failed on long lines.
+//! His ranges count words, with the header as the first word. Our ranges count observations, so his `1-201`
+//! is `1-200` here.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;

@@ -1,22 +1,22 @@
-//! The gate: passes or fails a CI build by whether something became slower than allowed.
+//! The gate: fails a CI build if a program became slower than allowed.
 //!
 //! Builds that fail because the machine was busy teach people to ignore failures. The gate therefore fails
-//! only if the *whole* interval of the ratio lies beyond the allowed ratio. Two other outcomes are not
-//! failures:
+//! only if the *whole* interval of the ratio lies above the allowed ratio. There are three outcomes, where
+//! `[--x--]` is the interval with its estimate:
 //!
 //! ```text
 //!        1        allowed
-//!        │   [--x--] │            passed: slower by at most this much
+//!        │   [--x--] │            passed: the ratio is at most the allowed one
 //!        │      [---x┼-----]      not shown: may or may not exceed it; needs more rounds
 //!        │           │ [--x--]    failed
 //! ```
 //!
-//! The control widens the allowed ratio. If the interval of control/a excludes 1, the setup is skewed, and
-//! the gate allows that much more. A difference that is not clear of the control's interval is not reported
-//! either ([`Direction`]).
+//! The control (a second run of the first program `a`) can raise the allowed ratio. If the interval of
+//! control/a excludes 1, the setup is skewed, and the allowed ratio is multiplied by this skew. A difference
+//! whose interval overlaps the control's interval is not reported either ([`Direction`]).
 //!
 //! Invariants: a gate fails only if
-//! - the interval holds no allowed ratio,
+//! - the interval contains no allowed ratio,
 //! - the verdict is a difference, and
 //! - there are at least [`TELLING_FROM`] rounds.
 

@@ -7,15 +7,16 @@
 //!    "marks": [{"start_ns": 1250, "end_ns": 1300, "cause": "minor"}]}]}
 //! ```
 //!
-//! Observations are stored as columns: one array for each quantity. Columns take a quarter of the size of one
-//! object for each observation, and plotting libraries take them as they are. Columns with nothing but zeros
-//! or missing values are left out. `value` is the wall time, base included, in the series' unit; the other
+//! Observations are stored as columns: one array for each quantity. They take a quarter of the space of one
+//! object for each observation, and plotting libraries accept them directly. Columns with nothing but zeros
+//! or missing values are left out. `value` is the wall time (base included) in the series' unit; the other
 //! names are those of [`Observation`].
 //!
-//! [`Series`] itself has the same form wherever serde is used, so that other documents can hold a series.
+//! [`Series`] serializes to the same structure in every serde format, so that other documents can contain a
+//! series.
 //!
-//! Invariants: series are [valid](Series::validate) when written and when read; numbers come back to the last
-//! bit. Unknown keys are ignored, so that a later `/1` may add some.
+//! Invariants: series are [valid](Series::validate) when written and when read; numbers are read back bit
+//! for bit. Unknown keys are ignored, so that later versions of this schema may add keys.
 
 use std::io::{self, Read, Write};
 

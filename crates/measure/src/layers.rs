@@ -1,4 +1,4 @@
-//! Layers of outliers, removed one after the other.
+//! Layers of outliers: numbers the outliers of a series by repeated removal.
 //!
 //! A series of timings has a narrow peak and a few values far above it. Drawn to one scale, these outliers
 //! squeeze the peak into a line at the bottom. Values more than two standard deviations from the mean are
@@ -15,12 +15,12 @@
 //!
 //! Invariants:
 //! - values in a layer lay outside its [`LayerBounds`], and kept values lie inside the bounds of every layer;
-//! - peeling `n + 1` layers takes the same first `n` as peeling `n`;
-//! - a layer without values is the last: all after it would be empty too.
+//! - removing `n + 1` layers gives the same first `n` layers as removing `n`;
+//! - a layer without values is the last one, because all later layers would be empty.
 //!
-//! Source: Bates, section "Initial Results": the plot's `-o`, given once a layer. Bates writes of the
-//! sample's deviation; we divide by n − 1, as [`Stat`](crate::Stat) does. Values exactly on a bound are kept
-//! ("more than two").
+//! Source: Bates, section "Initial Results": the plot's option `-o`, given once for each layer. Bates does
+//! not give the divisor of the deviation; we divide by n − 1, as [`Stat`](crate::Stat) does. Values exactly
+//! on a bound are kept ("more than two").
 
 use serde::Serialize;
 

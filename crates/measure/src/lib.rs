@@ -3,9 +3,9 @@
 //!
 //! Timings are not normally distributed. Disturbances (interrupts, other tenants, faults, a collector) only
 //! lengthen them, the level drifts, neighbouring observations resemble each other, and some disturbances are
-//! periodic. Means follow the tail, and textbook intervals assume independence, so both mislead. This crate
-//! keeps every observation, in order, with the events that happened during it. It answers three questions.
-//! How are the values distributed? Why are some long? Is one program faster than another?
+//! periodic. The tail dominates the mean, and textbook intervals assume independence, so both mislead. This
+//! crate keeps every observation, in order, with the events that happened during it. It answers three
+//! questions. How are the values distributed? Why are some long? Is one program faster than another?
 //!
 //! ```text
 //!  a clock                                                            How are the values distributed?
@@ -42,9 +42,9 @@
 //! # Distribution
 //!
 //! - **layers**: outliers outside mean ± 2σ, removed layer by layer and numbered ([`Layers`]).
-//! - **modes**: the number of modes, by the **dip** test and a taut string ([`Modality`]). From
-//!   **autocorrelation** follows how many observations are worth one independent one; **ranks** make the test
-//!   robust.
+//! - **modes**: the number of modes, by the **dip** test and a taut string ([`Modality`]).
+//!   **autocorrelation** gives the number of observations that are worth one independent observation;
+//!   **ranks** make the test robust.
 //! - **steady**: where the level changes, and from which observation on the level is steady ([`Steady`]);
 //!   **segments** finds the best division.
 //!
@@ -57,15 +57,15 @@
 //!
 //! # Comparison
 //!
-//! - **rounds**: each arm once a round, in a random order, so that none always runs after the same other
-//!   (`vellum-experiment`, with [`Rng`]).
+//! - **rounds**: each arm (a compared operation) runs once per round, in a random order, so that no arm
+//!   always follows the same other arm (`vellum-experiment`, with [`Rng`]).
 //! - **compare**: b against a from pairs of one round, with a control ([`Comparison`]). **order_check** tests
 //!   if the ratio depends on the order of the arms. **ratio** is the ratio of pairs without a control
 //!   ([`paired_ratio`]).
 //! - **estimator**: one figure for many values: median, trimmed mean, low quantile ([`Estimator`]);
 //!   **quantile** has the definition.
-//! - **dependence**, **resample**: an [`Interval`] with the stated coverage, from blocks of neighbours as
-//!   long as the values resemble each other ([`Dependence`], [`resampled`]).
+//! - **dependence**, **resample**: an [`Interval`] with the stated coverage, from random blocks of
+//!   neighbouring values; dependent values need longer blocks ([`Dependence`], [`resampled`]).
 //! - **plan**: how many rounds to run, decided without looking at the ratio ([`Plan`]).
 //! - **gate**: whether a CI build fails ([`Gate`]).
 //!

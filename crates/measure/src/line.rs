@@ -5,16 +5,15 @@
 //! BASE:summary:Sample:n:Time:us 1000 486 402 9053 499      their count, mean, min, max, std
 //! ```
 //!
-//! `grep`, `cut` and people can read this format without Vellum. Further columns of the observations follow
-//! on lines of the same name and labels, one column a line, so that tools that need only the values can skip
-//! them:
+//! `grep`, `cut` and people can read this format without Vellum. Each further column of the observations is
+//! a line of its own with the same name and labels. Tools that need only the values can skip these lines:
 //!
 //! ```text
-//! sort:1l:Observation:arm=A:Time:ns 2130 2140 91320        values, which begin the series
+//! sort:1l:Observation:arm=A:Time:ns 2130 2140 91320        the values: a new series begins
 //! sort:with:Meta:arm=A:Batch:n 64                          facts: Batch, Clock, Base, CpuBase, Machine
-//! sort:with:Observation:arm=A:Start:ns 1200 3900 6700      a column, with one word for each value
+//! sort:with:Observation:arm=A:Start:ns 1200 3900 6700      a column: one word for each value
 //! sort:with:Observation:arm=A:Cpu:ns 2100 - 2130
-//! sort:with:Mark:arm=A:Mark:ns 6800,91000,minor            marks of other work
+//! sort:with:Mark:arm=A:Mark:ns 6800,91000,minor            marks: start, end, cause
 //! ```
 //!
 //! Written series are read back exactly. The length of a line is not limited: a reader holds one line and one

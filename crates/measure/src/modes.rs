@@ -1,10 +1,10 @@
-//! Modes: whether the values cluster round one level or several.
+//! Modes: tests whether the values cluster around one level or several.
 //!
 //! A machine that is sometimes fast and sometimes slow has two levels, and no single figure describes both.
 //!
 //! [The dip](crate::dip) tests if there is more than one mode, without a choice of bin width. If it rejects
-//! one mode, we choose the density with the fewest modes whose distribution function stays in a band round
-//! the values' own. This function is a string pulled tight in the band; the modes are where it is steepest.
+//! one mode, we choose the distribution function with the fewest modes within a band around the empirical
+//! one. This function is shaped like a string pulled tight in the band; the modes are where it is steepest.
 //!
 //! ```text
 //! share │             ╭───── band      The string touches the band only where it must bend; each bend
@@ -13,11 +13,11 @@
 //!       └────────────────▶ value
 //! ```
 //!
-//! Two effects can show modes where there are none, and are removed first:
+//! Two effects can create false modes, and are removed first:
 //! - The step of a clock concentrates values at its multiples: each value is moved at random within its step.
-//! - Neighbours resemble each other: a hundred may be worth ten independent ones, so the test uses that
-//!   number ([`Autocorrelation::time`] of the ranks). A series whose level shifted once therefore does not
-//!   count as bimodal; [`Steady`](crate::Steady) reports the shift.
+//! - Neighbours resemble each other: a hundred observations may be worth only ten independent ones. The test
+//!   uses this smaller number ([`Autocorrelation::time`] of the ranks). A series whose level shifted once
+//!   therefore does not count as bimodal; [`Steady`](crate::Steady) reports the shift.
 //!
 //! Invariants: shares of the modes sum to 1; modes are in rising order; there is always at least one.
 //!

@@ -1,4 +1,4 @@
-//! Noise of given distributions and dependence, for tests.
+//! Random series with a given distribution and dependence, for tests.
 
 use crate::Rng;
 

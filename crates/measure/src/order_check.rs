@@ -1,13 +1,13 @@
-//! The order check: does the ratio depend on the order in which the arms ran?
+//! The order check: tests if the ratio of two arms (operations) depends on the order of their runs.
 //!
 //! A run changes the state for the next one: caches, free lists, the clock frequency. In random order, each
-//! arm follows every other arm equally often; in a fixed order, always the same one. If both orders give the
-//! same ratio, the ratio belongs to the arms. If not, part of it is an effect of the order, and neither order
-//! is *the* right one, so the reader gets a warning. (In a loop of malloc and free with 1 % more operations,
-//! random order gave +0.96 % and A B B A gave +0.77 %, both repeatable to 0.05 points.)
+//! arm follows every other arm equally often; in a fixed order, it always follows the same arm. If both
+//! orders give the same ratio, the ratio belongs to the arms. If not, part of it is an effect of the order,
+//! and neither order is *the* right one, so the reader gets a warning. (In a loop of malloc and free with
+//! 1 % more operations, random order gave +0.96 % and A B B A gave +0.77 %, both repeatable to 0.05 points.)
 //!
-//! The interval of the difference has the root of the summed squares of the two half-widths on each side,
-//! because the estimates are independent.
+//! The two estimates are independent. Each half-width of the difference's interval is therefore the root of
+//! the summed squares of the two estimates' half-widths.
 
 use crate::{Interval, NEGLIGIBLE, percent};
 use serde::Serialize;

@@ -1,13 +1,13 @@
-//! The plan: how long to measure, until the interval is narrow enough or the time is up.
+//! The plan: decides how long to measure, until the interval is narrow enough or the time is up.
 //!
-//! A 95 % test that is repeated until it first shows a difference finds false ones in far more than 5 of 100
-//! cases. The plan therefore uses only the *width* of the interval, never its place. The width is independent
-//! of which arm is faster: a log-ratio in random order scatters symmetrically, so its estimate and width are
+//! A 95 % test that is repeated until it first shows a difference is wrong in far more than 5 of 100 cases.
+//! The plan therefore uses only the *width* of the interval, never its position. The width is independent of
+//! which arm is faster: a log-ratio in random order scatters symmetrically, so its estimate and width are
 //! uncorrelated. A small bias remains, because the width scatters too, and stopping at the first narrow
-//! interval prefers those that are narrow by chance. Few looks keep this bias small. The first look comes at
-//! 50 rounds. The width so far determines the next look, after half as many to as many rounds again
-//! (two-stage sampling of Stein 1945, repeated). In simulations, 94 to 95 of 100 stopped intervals hold the
-//! true value, one point less than stated (`coverage.rs`, with its command).
+//! interval prefers those that are narrow by chance. Few interim checks (*looks*) keep this bias small. The
+//! first look comes at 50 rounds. The width so far determines the next look, after half as many to as many
+//! rounds again (two-stage sampling of Stein 1945, repeated). In simulations, 94 to 95 of 100 stopped
+//! intervals hold the true value, one point less than stated (`coverage.rs`, with its command).
 //!
 //! ```text
 //! rounds   50 ──▶ look ──▶ 100 ──▶ look ──▶ 200 ──▶ look: needs 290 ──▶ 300  ──▶ look: narrow enough

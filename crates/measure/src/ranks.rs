@@ -1,8 +1,8 @@
-//! Ranks in place of values.
+//! Ranks: replaces each value by its position in the sorted values, for tests that resist outliers.
 //!
 //! Ranks keep the order of the values and drop the distances. A timing disturbed by a millisecond and one
-//! disturbed by a second then have about the same weight. Under the null hypothesis, their distribution does
-//! not depend on the distribution of the values. Equal values share the mean of their ranks, so that a coarse
+//! disturbed by a second then have about the same weight. Under the null hypothesis, the distribution of the
+//! ranks does not depend on that of the values. Equal values share the mean of their ranks, so that a coarse
 //! clock creates no order.
 
 /// The rank of each value as a share: (rank − ½) / n, between 0 and 1, with mean ½; `None` if a value is not

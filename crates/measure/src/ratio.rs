@@ -1,11 +1,11 @@
-//! The ratio of A to B from pairs timed side by side.
+//! The ratio of A to B, estimated from pairs of timings made one right after the other.
 //!
 //! The estimate is `exp(median(ln(a / b)))`. With logarithms, exchanging A and B gives exactly the
 //! reciprocal. The median keeps disturbed pairs from moving the figure.
 //!
 //! The interval comes from [resampling](resampled) the logarithms in blocks of neighbours. If the arms of
 //! each pair ran in random order, pairs hardly depend on each other: which arm was disturbed is random each
-//! time. In a fixed order, they do depend.
+//! time. In a fixed order, neighbouring pairs depend on each other.
 
 use crate::{Estimator, Interval, resampled};
 

@@ -1,17 +1,17 @@
-//! A block bootstrap: the interval of an estimate, by drawing from the observed values.
+//! The block bootstrap: computes the interval of an estimate by random drawings from the observed values.
 //!
 //! Blocks of neighbours are drawn with replacement from the series, which is treated as a ring so that every
 //! value is equally likely (Künsch 1989; Politis and Romano 1992). Each drawing gives an estimate; the
-//! interval is the middle [`CONFIDENCE`] of these estimates. [`Dependence`] chooses the length of the blocks
-//! and the number of values drawn, so that the interval covers.
+//! interval spans the middle share [`CONFIDENCE`] of these estimates. [`Dependence`] chooses the length of
+//! the blocks and the number of values drawn, so that the interval has the stated coverage.
 //!
 //! Coverage, by simulation (`cargo test --release -p vellum-measure coverage -- --ignored --nocapture` prints
 //! the table in some minutes; a test checks a small one):
 //! - From 50 values on, at least 93 % of the stated 95 % intervals hold the true value, at 1.0 to 1.4 times
 //!   the ideal width. This includes first-order dependence up to 0.8, tails without a variance, changing
-//!   scatter and moving levels. (Intervals are wider only if a tenth of a few dozen values is wild, because a
-//!   drawing may hold mostly such values.)
-//! - With 20 values, 93 % do, and 86 % at a dependence of 0.8.
+//!   scatter and moving levels. (Intervals are wider only if a tenth of a few dozen values is extreme,
+//!   because a drawing may consist mostly of such values.)
+//! - With 20 values, 93 % of the intervals hold the true value, and 86 % at a dependence of 0.8.
 //! - With fewer than six values no interval of their middle can cover 95 %: all lie on one side of the true
 //!   middle in 2 of 2ⁿ cases. The interval is then nearly the whole range.
 

@@ -1,10 +1,10 @@
 //! A sample: values in order of observation, and the five figures that describe them.
 //!
-//! The source's benchmark makes three calls, which have the same names here: `Sample.new(n)`, `add` in the
-//! loop, and `stat()` for count, mean, minimum, maximum and standard deviation.
+//! Bates' benchmark makes three calls, which have the same names here: `Sample.new(n)`, `add` in the loop,
+//! and `stat()` for count, mean, minimum, maximum and standard deviation.
 //!
 //! Invariants:
-//! - every value stays, in order; a sample neither sorts nor drops values;
+//! - all values are kept in order; a sample neither sorts nor drops values;
 //! - `add` neither allocates nor touches a fresh page below the capacity, so filling a sample disturbs the
 //!   measured loop by one store only.
 //!

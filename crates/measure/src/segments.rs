@@ -2,10 +2,10 @@
 //!
 //! The best division has the least cost: the squared distances of all points from the mean of their stretch,
 //! plus a penalty for each change. The search visits each point once and keeps the best division of the
-//! points before it. A last change that is worse than the best even without a further penalty can never be
-//! best later, and is dropped. This is PELT (Killick, Fearnhead and Eckley 2012): exact, and fast if there
-//! are many changes. With few changes its time grows with the square of the number of points, so this number
-//! is limited to [`POINTS_MAX`].
+//! points before it. A candidate for the last change is dropped if it costs more than the best one even
+//! without a further penalty: it can never be the best later. This is PELT (Killick, Fearnhead and Eckley
+//! 2012): exact, and fast if there are many changes. With few changes its time grows with the square of the
+//! number of points, so this number is limited to [`POINTS_MAX`].
 
 /// The most points of a series to divide; in the worst case, half its square of stretches are examined.
 pub(crate) const POINTS_MAX: usize = 1024;

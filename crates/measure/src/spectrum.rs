@@ -1,7 +1,7 @@
 //! Periodic disturbances: finds their periods, strengths and sources.
 //!
-//! The source saw a regular pattern in an order plot, and showed by experiment that the collector caused it.
-//! Here the pattern is found by its frequency, in five steps:
+//! Bates saw a regular pattern in a plot of values in order, and showed by experiment that the collector
+//! caused it. Here the pattern is found by its frequency, in five steps:
 //!
 //! ```text
 //! starts, walls ─▶ disturbances ─▶ periodograms ─▶ strongest line ─▶ fundamental ─▶ fold ─▶ Period ─┐
@@ -12,11 +12,12 @@
 //! ```
 //!
 //! 1. An observation that took longer than its neighbourhood is an event in time ([`disturbance`]); its size
-//!    only determines its shell.
+//!    only determines its shell (a class of sizes that differ at most twofold).
 //! 2. Ranges of neighbouring shells are each given a periodogram ([`schuster`]).
-//! 3. A line counts if noise exceeds its power over the background in at most [`BEAT_FALSE_ALARM`] of all
-//!    searches. The threshold accounts for the number of frequencies and ranges searched.
-//! 4. A beat of short disturbances has equally strong lines at all multiples of its frequency. The lowest
+//! 3. A line (a peak of the periodogram) counts if noise exceeds its power over the background in at most
+//!    [`BEAT_FALSE_ALARM`] of all searches. The threshold accounts for the number of frequencies and ranges
+//!    searched.
+//! 4. A beat (a periodic disturbance) has equally strong lines at all multiples of its frequency. The lowest
 //!    frequency that explains a line is the beat; its multiples are never reported as beats.
 //! 5. Events on the beat are separated from the others by their phase ([`fold`]). They determine the beat's
 //!    share of the loss, and are removed before the search continues, so that a strong beat does not hide a
@@ -25,7 +26,7 @@
 //! Invariants:
 //! - no period's frequency is a multiple of another's, within the resolution of the span;
 //! - a period has at least [`CYCLES_MIN`] cycles;
-//! - its members are places of the series, in order.
+//! - its members are indices of observations, in order.
 //!
 //! Events that are regularly *missing* are a gap: short disturbances go unseen while a long one lasts. Gaps
 //! are not reported.

@@ -1,8 +1,8 @@
 //! Steady state: where the level of a series changes, and from which observation on it is steady.
 //!
 //! A program warms up; a machine changes its speed; another tenant comes and goes. A figure over all
-//! observations then mixes several levels. The series is therefore divided into stretches of equal level. The
-//! steady state is the longest end of the series whose stretches all have the level of the last one.
+//! observations then mixes several levels. The series is therefore divided into stretches of equal level.
+//! The steady state is the longest tail of the series whose stretches all have the level of the last one.
 //!
 //! ```text
 //! │××

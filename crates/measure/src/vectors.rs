@@ -1,4 +1,4 @@
-//! Tests against vectors made with scipy and other packages (`tests/vectors/statistics.py`).
+//! Tests against reference results of scipy and other packages (`tests/vectors/statistics.py`).
 
 use serde::Deserialize;
 

@@ -1,16 +1,17 @@
-//! A bit for each page, and the rule by which a page may lose contents (section 4.1 of the source).
+//! A bit for each page, and the rule by which a page's contents may be dropped (Cooper 1992, section 4.1).
 //!
 //! The program marks a page as needed or not needed without a lock and without a system call. The evicting
 //! thread drops pages that are not needed. The order of the two threads' steps makes this sound:
 //!
 //! | the program, before it uses a page again | the evicting thread, before it drops a page |
 //! | --- | --- |
-//! | 1. sets its bit | 1. announces the range |
-//! | 2. looks whether the page is announced, and waits until it is not | 2. looks at the bit |
-//! | 3. writes | 3. drops the page if the bit is clear, then withdraws the range |
+//! | 1. sets the page's bit | 1. announces a range of pages |
+//! | 2. waits until no announced range has the page | 2. reads the page's bit |
+//! | 3. writes to the page | 3. drops the page if the bit is clear, then withdraws the range |
 //!
-//! A fence lies between 1 and 2 on both sides. If the thread finds the bit clear, the program set it later,
-//! so the program sees the announcement and writes after the page was dropped. `tests/loom.rs` explores it.
+//! A fence lies between 1 and 2 on both sides. If the evicting thread reads a clear bit, the program set the
+//! bit later. The program therefore sees the announcement, and writes after the page was dropped.
+//! `tests/loom.rs` explores the interleavings.
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU64, Ordering, fence};

@@ -1,53 +1,55 @@
-//! Vellum's own pager.
+//! A pager that runs inside the program's own process.
 //!
-//! A program, or the collector of its language, that does not fit its memory is slowed ten times by the
-//! kernel's paging, which treats all pages alike. Here the program pages itself: its blocks are *memory
-//! objects* that share a fixed number of page *frames*, with a file behind them, the *store*. Neither
-//! privilege nor a swap device is needed. The source is Cooper, Nettles and Subramanian 1992, section 4.
-//! Their *external pager* under Mach has *discardable* pages, which are neither written when they go nor read
-//! when they come back.
+//! A program that does not fit its memory, collected or not, is slowed ten times by the kernel's paging,
+//! which treats all pages alike. Here the program pages itself: its blocks are *memory objects*, which share
+//! a fixed number of page *frames*, with a file behind them, the *store*. Neither privilege nor a swap
+//! device is needed. The source is Cooper, Nettles and Subramanian 1992, section 4. Their *external pager*
+//! under Mach has *discardable* pages, which are neither written when they are evicted nor read when they
+//! are used again.
 //!
 //! ```text
-//!   program ── touches a page ──▶ kernel ── reads it, if it is not in memory ──▶ store, mapped into the span
-//!      │                            ▲                                              ▲
-//!      │ marks pages                │ holds faults of the store while              │ counts, unmaps, writes,
-//! program ── touches a page ──▶ kernel ── reads it, if it is not in memory ──▶ store, mapped into the span
-//!   bits ─────────────────────▶  gate (thread) ◀──────── opens and shuts ── evicting thread
+//! program ── touches a page ──▶ kernel ── reads it if it is not in memory ──▶ store, mapped into the span
+//!    │ marks pages                ▲                                             ▲
+//!    │ needed or not              │ makes faults on the store wait              │ counts, unmaps, writes
+//!    ▼                            │ while the frames are full                   │ and drops pages
+//!  bits                         gate (thread) ◀── opens and shuts ────────── evicting thread
 //! ```
 //!
-//! The store is mapped, shared, where the objects are. The kernel answers every fault, of the program and of
-//! a system call alike. A thread in user mode decides which pages leave, and when.
+//! The *span* is the address space of the objects. The store is mapped there, shared, so the kernel answers
+//! every fault, of the program and of a system call alike. A thread in user mode decides which pages are
+//! evicted, and when.
 //!
 //! # Words
-//! The span is mapped in *steps* of 2 MiB; where in the store a step lies is its *place*. A page of an object
-//! is *needed* or *discardable*. A *frame* is a page of the store in memory. A *round* is a run of pages that
-//! leaves together. It is unmapped, written, and later dropped unless the program has touched it.
+//! The span is mapped in *steps* of 2 MiB; the *place* of a step is its position in the store. A page of an
+//! object is *needed* or *discardable*. A *frame* is a page of the store in memory. A *round* is a run of
+//! pages evicted together: unmapped, written, and later dropped unless touched.
 //!
 //! # Invariants
-//! * Every page of every object has room in the store before it is handed out. A full disk is an error of the
-//!   allocation, never a fault that cannot be answered.
+//! * Every page of every object has room in the store before it is handed out. A full disk is an error of
+//!   the allocation, never a fault that cannot be answered.
 //! * A page whose `used` bit is clear reads as zero.
 //! * The contents of a page are dropped unwritten only while its range is announced and it is discardable
 //!   (`bits` explains why no lock is needed).
 //! * At most `frames` pages of the store are in memory, apart from those that arrive between two rounds of
-//!   the evicting thread's work. The gate holds faults when 31/32 are reached.
+//!   the evicting thread's work. The gate makes faults wait when 31/32 are reached.
 //!
 //! # What the kernel must allow
-//! A file system on a disk that can set room aside (`fallocate`): ext4, xfs, btrfs; not one in memory. From
-//! Linux 6.5 `cachestat` counts pages; where it is missing or forbidden, `mincore` does, more slowly.
+//! The store must be on a disk's file system that can reserve space (`fallocate`): ext4, xfs, btrfs; not a
+//! file system in memory. From Linux 6.5 `cachestat` counts pages; where it is missing or forbidden,
+//! `mincore` does, more slowly.
 //!
 //! # Where things are
 //! [`pager`](Pager) has the state and queries; `life` starts and ends it, `uses` makes objects and marks
-//! their pages, `mappings` are objects that are the program's mappings, `request` passes requests to the
-//! evicting thread, `fork` is for children. `evict` is that thread, with `sweep` (the pages that leave),
+//! their pages, `mappings` makes objects of the program's mappings, `request` passes requests to the
+//! evicting thread, `fork` is for children. `evict` is that thread, with `sweep` (the pages to evict),
 //! `ahead` (reading ahead), `gate` and `look` (the pages in memory). `objects`, `bits` and `table` are the
-//! records, [`store`] is the file, [`process`] is the pager of a process, `share` follows control groups and
+//! records, [`store`] is the file, [`process`] is the pager of a process. `share` follows cgroups and
 //! unpaged memory, and [`stats`] counts as the source's tables do.
 //!
 //! # Departures from the source
-//! * The pager chooses what to replace; under Mach the kernel did, and the pager carried it out.
-//! * Discardable pages go first: the source's "pager only" and pager-initiated flushing are one.
-//! * Zero-filled faults are the kernel's and are not counted.
+//! * The pager chooses which page to replace; under Mach the kernel chose, and the pager wrote the page.
+//! * Discardable pages go first: the source's modes "pager only" and pager-initiated flushing are one.
+//! * Faults that only fill a page with zeros are the kernel's and are not counted.
 
 // The model checker builds `bits` alone, over its own atomics: see tests/loom.rs.
 #![cfg(not(loom))]

@@ -1,8 +1,8 @@
-//! The pager of a process: one, started when it is first needed, if the user has limited the page frames.
+//! The one pager of a process. It starts at the first request, if the user has limited the page frames.
 //!
-//! `malloc`'s big blocks and the collector's blocks are its memory objects, and share its frames. Most
-//! processes of a job have neither, so nothing is started, and no store made, before the first request
-//! ([`ready`]). If the pager cannot be started, a line gives the reason, and nothing is paged.
+//! The large blocks of `malloc` and the collector's blocks are the pager's memory objects, and share its
+//! frames. Many processes have neither, so no thread and no store is made before the first request
+//! ([`ready`]). If the pager cannot be started, a message gives the reason, and nothing is paged.
 //!
 //! All statics of the crate are here. `malloc` and the collector use the pager of their process, and the C
 //! library passes no argument to handlers of forks and signals.

@@ -1,19 +1,19 @@
-//! The frames that control groups leave this process, and the process's memory that is not paged.
+//! The number of frames that cgroups leave to this process, after its memory that is not paged.
 //!
-//! Frames beyond a group's limit are no frames: the kernel kills the process that takes them. The pager works
-//! with fewer frames than requested where a group allows no more, and with more again when there is room. The
-//! groups are read at the start, twenty times a second while pages arrive, and every second otherwise.
+//! Frames beyond a cgroup's limit are useless: the kernel kills the process that takes them. The pager works
+//! with fewer frames than requested where a cgroup allows no more, and with more again when there is room.
+//! The limits are read at the start, twenty times a second while pages arrive, and every second otherwise.
 //!
-//! Frames get three quarters of the memory that the group leaves to this process: its resident frames and the
-//! rest of the limit. The last quarter is for unpaged memory, which grows beside them between two readings:
-//! small blocks, stacks, the program's own mappings, the pager's records (some twenty bytes a page of an
-//! object) and the kernel's page tables. If several paged processes are in one group, each leaves a quarter
+//! Frames get three quarters of the memory that the cgroup leaves to this process: its resident frames and
+//! the rest of the limit. The last quarter is for unpaged memory, which may grow between two readings: small
+//! blocks, stacks, the program's own mappings, the pager's records (some twenty bytes for each page of an
+//! object) and the kernel's page tables. If several paged processes are in one cgroup, each leaves a quarter
 //! of the rest, so together they always leave some room.
 //!
-//! If all memory of a process is paged, the frames bound all of it. Then unpageable memory beyond [`BESIDE`],
-//! which every process has, is taken out of the frames: the program's code, stacks, mappings that are not
-//! private or not anonymous, the pager's records. A quarter of the requested frames always stays: with none,
-//! the program could not go on.
+//! If all memory of a process is paged, the requested frames bound the whole process. Unpageable memory is
+//! then subtracted from the frames: the program's code, stacks, mappings that are not private or not
+//! anonymous, the pager's records. The first [`BESIDE`] bytes of it are not subtracted. A quarter of the
+//! requested frames always stays: without frames the program could not go on.
 
 use crate::units::{FRAMES_MIN, PAGE};
 use vellum_sys::limits::{Limits, SCRATCH};

@@ -1,9 +1,9 @@
-//! The counters: what of the source's tables (Figures 13 to 24) can be seen where the kernel answers faults.
+//! The pager's counters: the rows of the source's tables (Figures 13 to 24) that can be counted here.
 //!
-//! A page that leaves is *discarded* (nobody needs it) or *written*, if it has changed since it was last
-//! written. A page that is in memory at one look, and was not at the look before though the store had
-//! contents for it, was *read*. Between two scans no page can come and go: only the evicting thread drops
-//! pages, after a scan, apart from those that the kernel takes when memory is short.
+//! A page that is evicted is *discarded* (nobody needs it) or *written* (it has changed since it was last
+//! written). A page is *read* if a scan finds it in memory, the scan before did not, and the store had
+//! contents for it. No page can come and go between two scans, as only the evicting thread drops pages,
+//! after a scan. Pages that the kernel takes when memory is short are an exception.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_wire::{Counter, Slot};

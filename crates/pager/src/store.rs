@@ -1,9 +1,9 @@
-//! The store: the file that memory objects are pages of.
+//! The store: the file that holds the pages of memory objects.
 //!
-//! The file has no name, so no end of the process can leave it behind. Room is set aside before a page may
-//! need it: a full disk is an error of the allocation.
+//! The file has no name, so it vanishes with the process, however the process ends. Space is reserved before
+//! a page may need it: a full disk is an error of the allocation.
 //!
-//! The descriptor is the evicting thread's, whose table of descriptors is its own. This code neither
+//! The file is open in the evicting thread alone, which has a separate descriptor table. This code neither
 //! allocates by `malloc` nor uses thread-local storage.
 
 use crate::units::PAGE;

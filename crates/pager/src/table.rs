@@ -1,4 +1,4 @@
-//! Long arrays of zeros whose pages become resident by writes: the pager's records of pages and steps.
+//! Long arrays of zeros, resident only where they were written: the pager's records of pages and steps.
 //!
 //! They are separate mappings, never paged and never from `malloc`: the evicting thread waits for no page.
 

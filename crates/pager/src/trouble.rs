@@ -1,4 +1,4 @@
-//! The message, and the end of the process, when paging cannot go on: no lost page is ever replaced.
+//! Ends the process with a message when paging cannot go on: a lost page is never replaced.
 
 use rustix::io::Errno;
 use vellum_sys::{Line, thread};

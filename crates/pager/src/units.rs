@@ -1,4 +1,4 @@
-//! Units, in types that do not mix.
+//! Sizes and limits of the pager, and [`PageNo`], a page's number as a separate type.
 
 pub use vellum_sys::PAGE;
 

@@ -1,5 +1,5 @@
-//! An arena where address space is accounted (`RLIMIT_AS`, strict overcommit, `mlockall`). Such an arena maps
-//! only needed memory, and unmaps its end when that is cold.
+//! An arena where address space counts against a limit (`RLIMIT_AS`, strict overcommit, `mlockall`). Such an
+//! arena maps only the memory that it needs, and unmaps its end when that is cold (free, without frames).
 
 use crate::arena::{Arena, STEP_SHORT};
 use crate::tag::{Kind, PageNo, Run, TAG_BYTES};

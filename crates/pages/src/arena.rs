@@ -1,16 +1,17 @@
-//! An arena: a stretch of address space cut into extents of whole pages.
+//! An arena: a stretch of address space cut into extents (runs of whole pages in one state).
 //!
 //! ```text
 //! start                                  mapped                              limit
 //! │ used │ warm │ used │ cold │ used │ … │ (claimed from the kernel when needed) │
 //! ```
 //!
-//! An arena places, splits and joins; it makes no decision about frames and calls the kernel only to claim
-//! more address space at its end. Free extents of one kind never touch: they are joined when they meet.
-//! Extents of different kinds may touch, and a request that fits in no single extent may be laid over such a
-//! run. Then the frames at its front are reused.
+//! An extent is used, or free in one of three states: warm (with frames), marked (the kernel may take the
+//! frames) or cold (without frames). An arena places, splits and joins extents. It makes no decision about
+//! frames and calls the kernel only to claim more address space at its end. Free extents of one state are
+//! joined when they meet; those of different states may touch. A request that fits in no single extent may
+//! cover a row of touching extents, so that the frames at its front are reused.
 //!
-//! Placement is best fit (Warm first, see [`Arena::take_reused`]), from the low end of an extent.
+//! Placement is best fit (warm first, see [`Arena::take_reused`]), from the low end of an extent.
 
 use crate::bins::{Bins, fit};
 use crate::error::Misuse;

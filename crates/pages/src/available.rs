@@ -1,8 +1,8 @@
 //! Available memory: the nearest limit, memory that can be paged out, and a governor's advice. Callers that
-//! can use more or less memory size themselves by it.
+//! can use more or less memory choose their size by this figure.
 //!
-//! Reading it takes some tens of microseconds. A caller that needs little passes that amount, and figures
-//! that matter only where memory is short are not read.
+//! Reading it takes some tens of microseconds. A caller that needs little passes the amount. Figures that
+//! matter only when memory is short are then not read.
 
 use crate::pages::Pages;
 use crate::state::State;

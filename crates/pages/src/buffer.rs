@@ -1,7 +1,7 @@
-//! A growable buffer that extends in place and moves without copying.
+//! [`Buffer`]: a vector of plain data that grows in place and moves without copying.
 //!
-//! A vector of plain data that keeps address space behind itself and maps pages as it grows, instead of
-//! over-allocating and copying (the source's section 4.2).
+//! A buffer keeps address space behind itself and maps pages as it grows, instead of over-allocating and
+//! copying (Douglas 2011, section 4.2).
 
 use crate::error::OutOfMemory;
 use crate::pages::{Pages, Request};

@@ -1,4 +1,4 @@
-//! Settings of the page layer.
+//! The settings of the page layer: the policy on huge pages, the discard mode, the decay time and others.
 
 /// The policy on huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -1,8 +1,9 @@
-//! The helper's ticks, and their number in a part of the decay time.
+//! The clock of the background thread (`helper`), which ages free pages. The decay time has [`DECAY_PARTS`]
+//! parts, and a part has one or more ticks.
 //!
-//! The helper ticks often enough to see pressure come, however long free pages may stay: of a long decay time
-//! several ticks make one part. The clock outlives the helper. A process that forks again and again has many
-//! helpers, one after the other, and its free pages age all the same.
+//! The thread ticks often enough to see memory pressure come, however long the decay time is, so a part of a
+//! long decay time has several ticks. The clock outlives the thread. In a process that forks again and
+//! again, many such threads follow each other, and free pages still age.
 
 use crate::low_water::DECAY_PARTS;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -1,8 +1,10 @@
-//! Advice to the kernel on pages that nobody needs, and when it is given: the discard modes.
+//! The discard modes: when the kernel receives advice on pages whose contents nobody needs, and which
+//! advice.
 //!
-//! A page is *discardable* if its contents are not needed: a free page of the cache, or a run of memory in
-//! use that its owner, a collector, has *vacated*. The source (Cooper, Nettles and Subramanian 1992, section
-//! 4) tried several kinds of advice on them. Each is a mode here, over the kernel's own paging:
+//! A page is *discardable* if its contents are not needed. It is a free page of the cache, or it is in a
+//! block whose owner, a collector, has declared the page empty (*vacated* it). The source (Cooper, Nettles
+//! and Subramanian 1992, section 4) tried several kinds of advice on such pages. Each is a mode here, with
+//! the kernel's own paging:
 //!
 //! | mode | the source's | marked (`MADV_FREE`) | flushed (`MADV_DONTNEED`) |
 //! | --- | --- | --- | --- |
@@ -11,22 +13,23 @@
 //! | `pager` | pager-initiated flushing (PP) | at once | when memory is short |
 //! | `user` | user-initiated flushing (PU) | at once | after a major collection |
 //! | `flush_only` | the simpler interface of section 6 | never | after a major collection |
-//! | `auto` | | while memory is short | while memory is short, if that is cheaper; and as `release` says |
+//! | `auto` | | while memory is short | while memory is short, if that is cheaper; and by the rules in `release` |
 //!
-//! *Cheaper*: a mark costs next to nothing if the page is used again before the kernel takes its frame, and
-//! leaves the choice of pages to the kernel. A flushed page never displaces a needed one, and costs a frame
-//! filled with zeros when it is used again. Discardable pages are flushed where bringing a needed page back
-//! costs many times that (a disk), and marked where it costs little (compressed memory). The one is measured
-//! here, once; the other by its first user, and recorded ([`Pages::note_refault`]).
+//! *Cheaper*: a mark costs next to nothing if the page is used again before the kernel takes its frame, but
+//! the kernel chooses which pages it takes. A flushed page never displaces a needed page, but costs a frame
+//! filled with zeros when it is used again. Discardable pages are flushed if a needed page costs many times
+//! that to bring back (from a disk), and marked if it costs little (compressed memory). The cost of filling
+//! a frame is measured here, once. The cost of bringing a page back is measured by its first user, and
+//! recorded ([`Pages::note_refault`]).
 //!
-//! Departure: there the free region stayed non-discardable, as each page would have trapped.
+//! Departure: the source kept the free region non-discardable, since each page would have trapped.
 //!
 //! # Invariants
-//! * Vacated memory is flushed only under the list's lock, and [`Pages::occupy`] takes that lock: memory that
-//!   an owner has taken back is never flushed.
+//! * Vacated memory is flushed only under the list's lock, and [`Pages::occupy`] takes that lock: memory
+//!   that an owner has taken back is never flushed.
 //! * A thread that holds the list's lock waits for no other lock of this layer. Otherwise a thread that has
 //!   stopped the world, and with it a holder of such a lock, could not take memory back.
-//! * Memory that another layer pages ([`Elsewhere`]) is that layer's to mark and to flush.
+//! * Memory that another layer pages ([`Elsewhere`]) is marked and flushed by that layer alone.
 
 use crate::config::Discard;
 use crate::pages::Pages;

@@ -1,6 +1,7 @@
-//! Memory that the program maps itself. It raises the peak, too, so cached frames make room (`resident`).
+//! Memory that the program maps from the kernel itself. This memory also raises the process's peak, so
+//! cached frames are flushed to make room (the rule is in `resident`).
 //!
-//! Signal handlers map and unmap memory: nothing here waits for the lock of an interrupted thread.
+//! Signal handlers map and unmap memory. Therefore nothing here waits for the lock of an interrupted thread.
 
 use crate::pages::Pages;
 use crate::reason::Reason;

@@ -1,11 +1,11 @@
-//! Frames for cold memory, from the cache instead of the kernel.
+//! Moves cached frames into a block of cold memory, so that the block needs no new frames from the kernel.
 //!
-//! Where a block must lie on cold memory, while the cache has frames where no block fits, the frames are
-//! moved. A move costs hundreds of nanoseconds a page; a flush there and a fault here cost more than a
-//! thousand. This is the source's free-page cache as he drew it (section 4.2): frames are mapped to wherever
-//! they are needed. Moving frames also keeps the rule of the peak at no cost. Frames over the peak that
-//! cannot be moved (no `UFFDIO_MOVE`, pages shared with a forked child) are flushed. Huge pages move whole,
-//! to aligned places, or not at all.
+//! This is done if no cached extent is large enough for the block. A move costs hundreds of nanoseconds for
+//! each page; a flush of the cached frame and a fault in the block cost more than a thousand. The source's
+//! free-page cache does the same (Douglas 2011, section 4.2): frames are mapped to wherever they are needed.
+//! Moving frames also keeps the rule of the peak (`resident`) at no cost. Frames over the peak that cannot
+//! be moved (no `UFFDIO_MOVE`, pages shared with a forked child) are flushed. Huge pages move whole, to
+//! aligned addresses, or not at all.
 
 use crate::arena::Taken;
 use crate::pages::Pages;

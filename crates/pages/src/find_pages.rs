@@ -1,11 +1,13 @@
-//! Finding pages for a block: where, with which frames, and what follows for the rest.
+//! Finds the pages for a new block, and decides which frames the block gets.
 //!
-//! A block of a length that was hardly touched before gets cold memory; any other the first of these:
+//! A block whose length was hardly touched at earlier allocations gets cold memory (address space without
+//! frames). Any other block gets the first of these that exists:
 //!
-//! 1. the tightest place whose frames are there, in the block's own arena;
-//! 2. a place with frames in another arena, if the peak would rise otherwise, or address space is accounted;
+//! 1. the tightest extent that has frames, in the block's own arena;
+//! 2. an extent with frames in another arena, if the peak would rise otherwise or address space is
+//!    accounted;
 //! 3. cold address space, into which cached frames are moved;
-//! 4. anything that fits, where address space is short.
+//! 4. anything that fits, if address space is short.
 
 use crate::arena::Taken;
 use crate::pages::Pages;

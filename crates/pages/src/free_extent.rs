@@ -1,6 +1,6 @@
-//! Freeing a block: the kind of its pages, and the records dropped with it.
+//! Frees a block: chooses the state of its pages, and drops the records that belong to it.
 //!
-//! Resident pages turn warm, others cold. A block whose mapping the program changed is mapped anew.
+//! Resident pages turn warm (cached), others cold. A block whose mapping the program changed is mapped anew.
 
 use crate::pages::Pages;
 use crate::reason::Reason;

@@ -1,9 +1,10 @@
-//! The helper: a thread that gives memory back while the program sleeps, moves windows, and fetches frames.
+//! The background thread (the *helper*). It returns memory while the program sleeps, and moves the windows
+//! in which huge pages are allowed (`huge_window`). It fetches frames before the program touches them.
 //!
-//! The helper is started when it has work (half a MiB cached, a window to watch, a hook). It ends when the
-//! process ends, changes its identity, or forks, and is started again after that ([`Lifecycle`], `rest`).
-//! With nothing left to do it sleeps until woken. [`vellum_sys::thread`] describes this kind of thread and
-//! its restrictions. A forked child starts its own when it needs one.
+//! The helper is started when it has work (half a MiB cached, a window to scan, a hook of another layer). It
+//! ends when the process ends, changes its identity, or forks, and is started again afterwards
+//! ([`Lifecycle`], `rest`). A forked child starts its own helper when it has work. With nothing left to do
+//! the helper sleeps until woken. [`vellum_sys::thread`] describes this kind of thread and its restrictions.
 
 use crate::Severity;
 use crate::advice::{self, Client};

@@ -1,4 +1,5 @@
-//! Notes on pages inside units that take no lock, and which bytes of a range are holes: see `inside`.
+//! Lock-free records for `inside`: pages given back within units, and the holes that this leaves in huge
+//! pages.
 
 use crate::units::HUGE;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

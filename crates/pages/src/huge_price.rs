@@ -1,14 +1,15 @@
-//! The price of huge pages on this machine, as this process has measured it.
+//! The cost of huge pages on this machine, as this process has measured it.
 //!
-//! A huge page costs one fault and the clearing of 2 MiB, a quarter or less of what 512 base pages cost. This
-//! holds while the host has the frames. A virtual machine that **reports its free pages** has lent its host
-//! every free piece of 2 MiB. The first touch of one waits until the host has found each of its frames again,
-//! which is some twenty times as dear. Base pages come from smaller free pieces, which are not reported. On
-//! such a machine huge pages are **tried**:
+//! A huge page costs one fault and the clearing of 2 MiB, a quarter or less of the cost of 512 base pages.
+//! This holds while the host has the frames. A virtual machine that **reports its free pages** has returned
+//! every free piece of 2 MiB to its host. The first touch of such a piece waits until the host has found
+//! each of its frames again, and costs some twenty times as much. Base pages come from smaller free pieces,
+//! which are not reported. On such a machine huge pages are **tried**:
 //!
-//! * no huge page is granted before [`FIRST_TRIAL`] bytes have proved dense: short programs pay no trial;
-//! * then little is granted at a time, and the first huge page of each grant is fetched at once and timed;
-//! * a page that took longer than [`DEAR_NS`] ends it until [`AGAIN`] times as much has proved dense.
+//! * No huge page is granted before [`FIRST_TRIAL`] bytes have proved dense, so short programs pay no trial.
+//! * Then little is granted at a time. The first huge page of each grant is fetched at once and timed.
+//! * After a page that took longer than [`DEAR_NS`], none is granted until [`AGAIN`] times as many bytes
+//!   have proved dense.
 //!
 //! Huge pages by the program's request (`MADV_HUGEPAGE`) and by [`HugePolicy::Always`] are not tried.
 //!

@@ -1,21 +1,22 @@
-//! Which cold memory may be filled by huge pages.
+//! Decides which cold memory the kernel may fill with huge pages.
 //!
-//! A huge page makes a first touch ten to twenty times cheaper per byte, and costs 2 MiB where one byte is
-//! touched. The layer cannot predict whether a program will touch its memory densely, but can measure it a
-//! little later. Each block has a **window**, the part of it that huge pages may reach:
+//! A huge page makes a first touch ten to twenty times cheaper for each byte, but costs 2 MiB where one byte
+//! is touched. The layer cannot predict whether a program will touch its memory densely, but can measure it
+//! a little later. Each block has a **window**, the part of it that huge pages may reach:
 //!
 //! ```text
 //! block   start ──── proved ───▶ ──── window ───▶ at ─── probe ────────── end
 //!         huge pages, dense      huge pages          base pages until the window moves
 //! ```
 //!
-//! The first window comes from a small common grace. When the contents of its huge pages prove dense, the
-//! window moves on ahead of the program. A program that overtakes it touches base pages; when enough of those
-//! (the probe) are there, close together, the window jumps past them. (Making those a huge page after the
-//! fact does not pay, as the kernel first waits for every processor.) The window grows with the memory
-//! proved. A program that touches one page here and there never moves its windows and never pays more than
-//! the grace. Memory granted and not yet proved is at most [`GRACE`] or [`SETTLED_WINDOW`], a twentieth of
-//! the proved memory, and 2 MiB of the dense arena where that is at most a quarter of it.
+//! The first window of every block is granted from a small amount for the whole process ([`GRACE`]). When
+//! the contents of its huge pages prove dense, the window moves on ahead of the program. A program that
+//! overtakes its window touches base pages behind it. When enough of those pages (the *probe*) are touched,
+//! close together, the window jumps past them. (Turning those pages into a huge page does not pay, as the
+//! kernel first waits for every processor.) The window grows with the memory proved. A program that touches
+//! one page here and there never moves its windows and never pays more than the grace. Granted memory that
+//! has not yet proved dense has a bound: the sum of [`GRACE`] or [`SETTLED_WINDOW`], a twentieth of the
+//! proved memory, and 2 MiB for the dense arena once these are at most a quarter of it.
 //!
 //! The kernel receives advice on address ranges, which splits map entries at a window's end. Therefore the
 //! number of windows is limited, and a window that reaches its block's end leaves no entry behind.

@@ -1,11 +1,14 @@
-//! Pages inside a unit in use that its owner does not need.
+//! Gives back frames of pages inside a unit (64 KiB, cut into small blocks) that is in use, where the unit's
+//! owner does not need them.
 //!
-//! The unit stays handed out, and is booked as before: the pages come back, as zeros, when they are touched.
-//! Its owner learns here when memory is short ([`Pages::was_short`]), which the helper finds out before it
-//! calls the hook. Threads give pages back here on their own paths, so it takes no lock.
+//! The unit stays handed out, and the accounts do not change: the pages come back, as zeros, when they are
+//! touched. Its owner learns here when memory is short ([`Pages::was_short`]); the background thread
+//! (`helper`) checks that before it calls the owner's hook. The program's threads also give pages back, on
+//! their own paths, so this takes no lock.
 //!
-//! A part of a huge page that has gone is a **hole**: `khugepaged` may fill it, to make the huge page whole
-//! again. Where there are many, the arena's huge pages are withdrawn, and filled pages are given back again.
+//! A part of a huge page that was given back is a **hole**: `khugepaged` may fill it, to make the huge page
+//! whole again. If there are many holes, the arena's huge pages are withdrawn, and filled pages are given
+//! back again.
 
 use crate::pages::Pages;
 use crate::reason::Reason;

@@ -1,7 +1,7 @@
-//! Frames not needed for the whole of the decay time: the least there was of it.
+//! The number of cached pages that were not needed during the whole decay time: the least number there was.
 //!
 //! ```text
-//! pages kept   ▇▇▇▅▅▇▇▃▃▅▇▇▆▆      the decay time, in parts: marks 3 3 6 … ─▶ the least was never needed
+//! pages kept   ▇▇▇▅▅▇▇▃▃▅▇▇▆▆      the decay time, in parts: least of each 3 3 6 … ─▶ the least of all
 //!                     └── part ─┘
 //! ```
 

@@ -1,8 +1,8 @@
 //! The program's own mappings within the arenas.
 //!
 //! A program maps, unmaps and replaces memory by address, and may pass any address: of memory in use here,
-//! beside it, given back, or never this layer's. Every such call is cut into **regions** that have one owner
-//! each, under the lock, and each region is dealt with by its owner:
+//! next to it, already freed, or never this layer's. Every such call is cut into **regions** that have one
+//! owner each, under the lock, and each region is handled by the rule for its owner:
 //!
 //! | owner | contents | `munmap` | `MAP_FIXED` | changed attributes |
 //! | --- | --- | --- | --- | --- |
@@ -11,12 +11,13 @@
 //! | [`Nobody`](Owner::Nobody) | free memory, or reserved address space | nothing to do | **claimed** first | a hole: refused |
 //! | [`Kernel`](Owner::Kernel) | not this layer's | the kernel's answer | the kernel's answer | the kernel's answer |
 //!
+//! *Tainted* memory has other attributes or contents than fresh memory, and is mapped anew when freed. To
+//! *claim* a region is to take its free memory off the lists for a mapping that the kernel is about to make.
+//! The claim is confirmed or withdrawn after the kernel's answer.
+//!
 //! Invariant: memory under one of the program's mappings is in use here before the kernel makes the mapping,
 //! and until the program has unmapped it. Nothing is handed out twice, whatever the order of the program's
-//! calls. To *claim* a place is to take its free memory off the lists for a mapping that the kernel is about
-//! to make. The claim is confirmed or withdrawn after the kernel's answer.
-//!
-//! *Tainted* memory has other attributes or contents than fresh memory, and is mapped anew when freed.
+//! calls.
 
 use crate::error::OutOfMemory;
 use crate::pages::{Extent, Pages, Request, locate};

@@ -1,4 +1,5 @@
-//! Why frames are flushed, the counter of each reason, and the amount that is worth a check of the limits.
+//! Reasons for which frames are flushed, with their counters, and the cached amount from which limits are
+//! checked.
 
 use crate::units::PAGE;
 use vellum_wire::Counter;

@@ -1,8 +1,8 @@
-//! Changing where a block is without copying it: growth that does not fit, relocation, exchange.
+//! Moves blocks without copying them: growth that does not fit, relocation, exchange of two blocks.
 //!
 //! A block below [`MOVE_MIN`] is copied: in a cache that is warm anyway a copy is faster than a system call.
-//! The page tables of a larger block move, at a cost that hardly depends on the length. `mremap` is fastest
-//! but costs a map entry, and serves while few are spent; then `UFFDIO_MOVE` serves.
+//! The page tables of a larger block are moved, at a cost that hardly depends on the length. `mremap` is
+//! fastest but costs a map entry, and is used while few entries are spent; after that `UFFDIO_MOVE` is used.
 
 use crate::arena::Taken;
 use crate::error::OutOfMemory;

@@ -1,16 +1,16 @@
 //! The account of resident memory, and the rule of the peak.
 //!
-//! **The rule of the peak.** Cached frames never raise the process's peak. The peak stays within the most
-//! that the process ever needed at a time and a slack of 1/64 of that (at least 2 MiB). *Needed* means
-//! resident and not cached, wherever the program has it from.
+//! **The rule of the peak.** Cached frames must not raise the process's peak. The peak stays within the most
+//! memory that the process ever needed at one time, plus a slack of 1/64 of that (at least 2 MiB). *Needed*
+//! memory is resident and not cached, whether this layer or another handed it out.
 //!
-//! The kernel counts resident pages (`/proc/self/statm`, two microseconds). Between two counts the account is
-//! an upper bound: memory that goes out without frames counts as touched. A warm page is resident, so handing
-//! it out adds nothing. When the bound reaches the peak while frames are cached, the kernel counts again, and
-//! the excess is flushed.
+//! The kernel counts resident pages (`/proc/self/statm`, two microseconds). Between two counts the account
+//! is an upper bound: memory handed out without frames counts as touched. A warm page is resident, so
+//! handing it out adds nothing. When the bound reaches the peak while frames are cached, the kernel counts
+//! again, and the excess is flushed.
 //!
-//! The most that was needed is a lower bound. Its value is updated before memory is freed, after at most
-//! [`UNSEEN`] pages of growth. Without the kernel's count, all memory handed out counts as touched.
+//! The most that was needed is a lower bound. It is updated before memory is freed, after at most [`UNSEEN`]
+//! pages of growth. Without the kernel's count, all memory handed out counts as touched.
 
 use crate::units::PAGE;
 

@@ -1,8 +1,9 @@
-//! The helper's rest: the time after a fork in which none is started.
+//! The rest of the background thread (`helper`): a time after a fork in which that thread is not started.
 //!
 //! The kernel counts the helper as a thread of the process, and some programs read that number: CPython from
-//! 3.12 on warns right after `fork` if there is more than one. A program of one thread forks without its
-//! helper, which returns with the first memory that is cached after the rest. A forked child has none.
+//! 3.12 on warns right after `fork` if there is more than one. In a program of one thread the helper
+//! therefore ends before a fork. It starts again with the first memory that is cached after the rest. A
+//! forked child has no rest.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_sys::clock;

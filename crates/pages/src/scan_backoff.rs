@@ -1,13 +1,15 @@
-//! The time between two scans of huge-page windows.
+//! The time between two scans of huge-page windows (`huge_window`) by the background thread.
 //!
-//! A scan costs the helper some 20 µs of processor time, which is the program's; a window found too late
-//! costs the program 512 faults. Scans follow the program: a few for each huge page that it lately took to
-//! prove, and fewer and fewer when nothing more is proved.
+//! A scan costs some 20 µs of CPU time, which is the program's. A window that is moved too late costs the
+//! program 512 faults. The rate of scans follows the program. There are a few scans in the time that the
+//! program lately took for one huge page, and fewer and fewer when it touches nothing more.
 //!
 //! ```text
 //! window set         moved           moved                          nothing more is touched
 //!    │ 30 30 30 .. µs │ ¼ ¼ ¼ ¼ ... │ ¼ ¼ ¼ ¼ ¼ ¼ ¼ ¼  ½   1    2 ..      8 ms ...  (a tick)
 //! ```
+//!
+//! Each number is the time to the next scan; ¼, ½, 1 and 2 are parts of the time that the last move took.
 
 /// Time between the first scans at a new window.
 const FIRST_NS: u64 = 30_000;

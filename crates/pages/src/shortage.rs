@@ -1,4 +1,5 @@
-//! A flag for short memory, read by the users of units, who could give back pages inside them.
+//! Flags for short memory. Users of units (64 KiB) read them, and can then give back pages inside their
+//! units.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

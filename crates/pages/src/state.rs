@@ -1,14 +1,14 @@
-//! The state under the lock: three arenas and the accounts.
+//! The state under the page layer's lock: three arenas and the accounts.
 //!
 //! | arena | holds | pages |
 //! | --- | --- | --- |
-//! | fine | what a small process uses | base |
+//! | fine | all blocks below 4 MiB of a small process | base |
 //! | dense | blocks below 4 MiB of a process grown past 12 MiB, handed out densely from the low end | huge, by one window |
-//! | large | blocks of 4 MiB and more, and any block that grows | huge, by a window each; room behind |
+//! | large | blocks of 4 MiB and more, and any block that grows | huge, by a window for each block; free space behind it |
 //!
-//! Accounts, in pages: `live` handed out; `cached` free, frames kept and unmarked (Warm); `marked`
-//! discardable; `resident` what the kernel has of all that. Only the resident part of a block given back
-//! counts as cached: the rest turns cold ([`survey`](crate)).
+//! The accounts count pages: `live` are handed out; `cached` are free, with frames, unmarked (warm);
+//! `marked` are discardable; `resident` are those of all these that have frames. Only the resident part of a
+//! freed block counts as cached: the rest turns cold ([`survey`](crate)).
 
 use crate::arena::{Arena, Place, Taken};
 use crate::bins::Lengths;

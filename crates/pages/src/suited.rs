@@ -1,9 +1,9 @@
 //! A check that the page layer can run on this kernel.
 //!
-//! Pages are of 4 KiB throughout, in tables, slabs and memory that is given back. A kernel with larger pages
-//! (16 or 64 KiB: some of aarch64) refuses or widens calls for a part of one. Addresses must reach as far as
-//! those of x86-64, for which kernels of aarch64 may not be built (39 bits). On other kernels nothing is
-//! served: the runtime leaves memory to the C library, and the collector does not start.
+//! Tables, slabs and calls to the kernel assume pages of 4 KiB. A kernel with larger pages (16 or 64 KiB:
+//! some of aarch64) refuses or widens calls for a part of one. Addresses must reach as far as those of
+//! x86-64; kernels of aarch64 may be built for less (39 bits). On an unsuited kernel the page layer serves
+//! nothing: the runtime leaves memory to the C library, and the collector does not start.
 
 use rustix::io::Errno;
 use vellum_sys::{Addr, PAGE, Span, host, map};

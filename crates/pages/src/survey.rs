@@ -1,12 +1,12 @@
-//! The resident part of a freed block, which alone stays in the cache.
+//! Finds the resident part of a freed block; only this part stays in the cache.
 //!
-//! A block that was handed out without frames may have been touched here and there only. Cached as a whole it
-//! would be handed out again piece by piece, until every page of it is resident: sparse memory would turn
-//! dense. Therefore such a block is surveyed when it is given back. Runs of at least [`RUN_MIN`] resident
-//! pages stay warm, everything else turns cold. A block that was handed out warm, as all are after a while,
-//! is resident throughout and costs nothing here.
+//! The program may have touched only some pages of a block that was handed out without frames. If all of
+//! such a block were cached, it would be handed out again piece by piece, until every page of it is
+//! resident. Sparse memory would turn dense. Therefore such a block is surveyed when it is freed: runs of at
+//! least [`RUN_MIN`] resident pages stay warm, everything else turns cold. A block that was handed out warm,
+//! as most are after a while, is resident throughout and needs no survey.
 //!
-//! `mincore` finds at once that a block is mostly empty. The call counts the shared page of zeros, which a
+//! `mincore` finds at once that a block is mostly empty. But it counts the shared page of zeros, which a
 //! read maps, as resident. In larger blocks `/proc/self/pagemap` finds the runs instead, if it is available.
 
 use crate::units::PAGE;

@@ -1,10 +1,10 @@
-//! The tables beside free memory: where they are empty, their frames go, too.
+//! Returns the frames of this layer's own tables where they describe nothing but free memory.
 //!
-//! Tags are 16 bytes a page and side records 128 a unit, 12 MiB for a burst of 2 GiB. Inside a free extent
-//! every tag is empty and every record is of no unit, so zeros may replace them. The kernel's page tables are
-//! 8 bytes a page, and are freed when a range is mapped anew.
+//! Tags take 16 bytes for each page and side records 128 for each unit: 12 MiB for a burst of 2 GiB. Inside
+//! a free extent every tag is empty and no record describes a unit, so zeros may replace them. The kernel's
+//! page tables take 8 bytes for each page, and are freed when a range is mapped anew.
 //!
-//! Tables go with flushed frames, and after many hardly touched blocks were freed.
+//! Frames of tables are returned with flushed frames, and after many hardly touched blocks were freed.
 
 use crate::arena::Arena;
 use crate::pages::Pages;

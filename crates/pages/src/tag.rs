@@ -1,4 +1,4 @@
-//! The tag table: one record a page, kept outside the memory it describes.
+//! The tag table: one record for each page, kept outside the memory it describes.
 //!
 //! ```text
 //! pages  │ 0 1 2 3 4 5 6 │ 7 │ 8 9 ...
@@ -7,8 +7,8 @@
 //!
 //! Invariants: the tags of an extent's first and last page, free or used, hold its length and state; every
 //! other tag is [`Kind::Inside`]. Neighbours are found in constant time (boundary tags, Knuth 1973), and the
-//! start of an extent is never guessed. The table is address space claimed beside its arena; only the pages
-//! of tags in use are resident: at most 16 bytes a page, 0.4 %.
+//! start of an extent is never guessed. The table lies in address space beside its arena. Only pages of the
+//! table with tags in use are resident: at most 16 bytes for each page of the arena, 0.4 %.
 
 use core::fmt;
 use vellum_sys::Addr;

@@ -1,4 +1,4 @@
-//! Sizes everything else is made of, and the limits of the page layer.
+//! The sizes that all files share (pages, units, arenas), and the limits of the page layer.
 
 pub use vellum_sys::{HUGE, PAGE, round_up};
 

@@ -1,15 +1,15 @@
-//! Memory that is handed out with frames and never touched, under a control group's limit.
+//! Blocks that are handed out with frames and never touched, in a process near its cgroup's limit.
 //!
-//! A block that gets cached frames keeps them, even if the program touches little of it. Without Vellum those
-//! frames would not be there, and a program that fits its limit could be killed for them. Therefore the
-//! kernel may take unwritten pages where the limit may be reached:
+//! A block that gets cached frames keeps them, even if the program touches little of it. Without Vellum it
+//! would have no frames before the first touch. A program that fits its limit could be killed for the
+//! difference. Therefore the kernel may take unwritten pages where the limit may be reached:
 //!
-//! - a block with undefined contents is marked discardable (`MADV_FREE`) when it is handed out. A page that
-//!   is written stays; under pressure the kernel takes the others. This costs a third of a fault a page;
-//! - a block that must read as zero gets cold memory, as clearing cached frames would write them. Only where
-//!   the last block of that length was touched throughout are frames cleared, up to a part of what the
-//!   process holds. Then a block is cold again, the *probe*: if it is still untouched at the next request, no
-//!   length counts as touched any more.
+//! - A block with undefined contents is marked discardable (`MADV_FREE`) when it is handed out. A written
+//!   page stays; under pressure the kernel takes the others. This costs a third of a fault for each page.
+//! - A block that must read as zero gets cold memory, since clearing cached frames would write them. If the
+//!   last block of that length was touched throughout, cached frames are cleared instead, up to a part of
+//!   the memory that the process holds. After that amount one block is cold again, the *probe*. If the probe
+//!   is still untouched at the next request, no length counts as touched any more.
 //!
 //! A process far below its limit pays nothing. Untouched frames are part of the memory it had before.
 

@@ -1,4 +1,4 @@
-//! The page layer against a plain model: a map from addresses to lengths and fill bytes.
+//! The page layer compared with a plain model: a map from addresses to lengths and fill bytes.
 //!
 //! After each operation every live block still holds the bytes written to it, no two blocks overlap, zeroed
 //! memory is zero, and the layer's invariants hold. A failure prints the case and its seed.

@@ -1,4 +1,4 @@
-//! Describes one series: its figures, outlier layers, levels, periodic disturbances and lost time.
+//! Describes a series of times: its figures, outlier layers, clusters, periodic disturbances and lost time.
 
 use super::args::Metric;
 use super::report::Subject;

@@ -1,4 +1,4 @@
-//! The programs of a benchmark: their words on the command line, their commands and names.
+//! The programs of a benchmark: splits the command line into their commands, and gives each a name.
 
 use super::parameters::Setting;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! The tables of compared programs, for people and as Markdown.
+//! Tables of the comparisons between programs, for the terminal and as Markdown.
 
 use super::args::Metric;
 use super::report::{Kind, Report, Versus};

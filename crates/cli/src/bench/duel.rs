@@ -1,4 +1,4 @@
-//! The part common to all reports on timed programs: the programs, the way they were timed, warnings.
+//! Runs the timed programs (a *duel*: by turns, in random order), for the reports on one and on several.
 
 use super::args::{Bench, Metric, Order};
 use super::chosen::Chosen;

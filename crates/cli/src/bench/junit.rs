@@ -1,7 +1,7 @@
-//! The verdicts as JUnit XML, which CI systems show beside the results of tests.
+//! The verdicts of a benchmark as JUnit XML, which CI systems show beside the results of tests.
 //!
-//! Each comparison is a test case, and fails under the same condition as `--fail-above`. A difference that
-//! is not shown passes: people soon ignore a gate that fails on noise.
+//! Each comparison is a test case, and fails under the same condition as `--fail-above`. An inconclusive
+//! comparison passes, because people soon ignore a test that fails on noise.
 
 use super::report::Report;
 use std::time::Duration;

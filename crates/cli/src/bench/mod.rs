@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! args ─┬─▶ programs ─▶ experiment's process duel ┬─ with --vs:    measure's Comparison  ─▶ versus
-//!       │                                     └─ without:      one series            ─▶ single
+//!       │                                         └─ without:      one series            ─▶ single
 //!       └─▶ suite ────▶ timing's Suite ───────────────────────────────────────────────▶ suite
-//!                        all: ─▶ explain (layers, periods, causes) ────────────▶ Report ─▶ text · JSON
+//!                     of all: ─▶ explain (layers, periods, causes) ────────────▶ Report ─▶ text · JSON
 //!                                                                     series ──────────▶ lines
 //! ```
 //!
-//! The result of a benchmark is a [`report::Report`]. `versus`, `single` or `suite` fills it; `text` shows
-//! it in words and tables; it is also written as JSON. All verdicts are in the report before it is printed.
+//! A *duel* runs programs by turns, in random order. The result of a benchmark is a [`report::Report`],
+//! which `versus`, `single` or `suite` fills. It contains all verdicts before `text` prints it.
 //!
-//! The report goes to standard output; progress, warnings about input and the message of a failed gate go
-//! to standard error. If a file goes to standard output ("-"), the report goes to standard error.
+//! The report goes to standard output. Progress, warnings about input and the message of a failed
+//! `--fail-above` go to standard error; so does the report if a file is written to standard output ("-").
 
 mod args;
 mod causes;

@@ -1,9 +1,9 @@
 //! Parameters of a benchmark: names that stand for several values, in commands and in their steps
 //! (`--setup`, `--prepare` and so on).
 //!
-//! `-L n 1,2,4 -- ./prog --size {n}` makes three programs. Several parameters make every combination; the
-//! last parameter changes fastest. Only `{NAME}` with the name of a parameter is replaced; other braces
-//! stay.
+//! `-L n 1,2,4 -- ./prog --size {n}` times three programs. With several parameters, every combination is
+//! timed; the last parameter changes fastest. Only `{NAME}` with the name of a parameter is replaced; other
+//! braces stay.
 
 use crate::failure::Failure;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! Finds the programs of a benchmark and times them, alone or by turns.
+//! Runs a benchmark of one program alone, or of several programs by turns.
 
 use super::args::{Bench, Metric, Order, OutputArg};
 use super::chosen::{Chosen, found, split};

@@ -1,9 +1,9 @@
-//! Another revision of the program's sources, checked out and built beside the current one: `--vs-ref`.
+//! `vellum bench --vs-ref`: checks out and builds another revision of the program's sources, to compare with.
 //!
 //! The revision is checked out into its own git work tree in the temporary folder. The work tree is removed
-//! at the end, even after a failure. The build command runs in both trees, so that both programs are built
-//! in the same way. The compared program is the file at the same path in the other tree. Both programs run
-//! in the folder in which this command runs, and so read the same data.
+//! at the end, even after a failure. The build command runs in both trees, so that both programs are built in
+//! the same way. The other program is the file at the same path in the other tree. Both programs run in the
+//! current directory of this command, and so read the same data.
 
 use super::chosen::Chosen;
 use crate::failure::Failure;

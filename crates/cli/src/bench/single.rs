@@ -1,7 +1,7 @@
-//! The benchmark of one program: its undisturbed time, and its disturbances.
+//! The benchmark of one program: its time without disturbances by the machine, and those disturbances.
 //!
-//! The program runs as all three arms of a duel, and so is also compared with itself. The difference found
-//! is the noise of this machine.
+//! The program is timed as if it were three programs by turns, and so is compared with itself. The
+//! difference found is the noise of this machine.
 
 use super::args::{Bench, Metric};
 use super::causes::subject;

@@ -1,8 +1,8 @@
-//! The steps around a program's runs, as in `hyperfine`: `--setup` once before all of its runs, `--prepare`
-//! before and `--conclude` after each run, `--cleanup` once at the end.
+//! Shell commands around a program's runs, as in `hyperfine`: `--setup` once before all of its runs,
+//! `--prepare` before and `--conclude` after each run, `--cleanup` once at the end.
 //!
-//! A step is a line for the shell, and is not timed. `--cleanup` runs for every program that was set up,
-//! even after a failure or a signal.
+//! These steps are not timed. `--cleanup` runs for every program that was set up, even after a failure or a
+//! signal.
 
 use super::args::Bench;
 use super::duel::failed;

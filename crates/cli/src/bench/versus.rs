@@ -1,13 +1,14 @@
-//! Several programs, each compared with the first.
+//! The benchmark of several programs: compares each with the first.
 //!
 //! ```text
 //! time ├────────── random order ──────────┤── a second order ──┤
 //!        A' B A   B A A'   A A' B   …       A A' B   B A' A   …
 //! ```
 //!
+//! A and B are programs; A' is the control, program A once more. In each round, each of them runs once.
 //! More programs only lengthen the rounds. Each ratio is formed within a round and has the same control.
 //!
-//! The second order takes a sixth of the time. If a round is too long for that, a note replaces it.
+//! A sixth of the time is for a second order. If a round is too long for that, a note replaces it.
 
 use super::args::{Bench, Metric, TIME_MAX};
 use super::causes::subject;

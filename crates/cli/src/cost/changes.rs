@@ -1,11 +1,11 @@
-//! Changes of counts and times from one saved run to another.
+//! Changes of operations' counts and times between two saved runs of `vellum cost`.
 //!
-//! Operations that took more time come first, faster ones come last. Operations with noisy or
-//! missing times are ordered by their counts, which are exact.
+//! Operations that became slower come first, and operations that became faster last. Operations with noisy
+//! or missing times are ordered by their counts, which are exact.
 //!
 //! A change of time is noise if it is within two standard errors of both runs' timings. If the counts are
 //! equal, it is also noise if the mean changed by less than three times the drift. The drift is the median
-//! change of all such means, mostly of lines that nobody edited; three medians are two standard deviations.
+//! change of the means of all operations with equal counts. Three medians are two standard deviations.
 
 use super::json::SCHEMA;
 use super::words::labelled;

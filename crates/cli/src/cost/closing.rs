@@ -1,4 +1,4 @@
-//! The last lines of each report: totals, and the cost of recording.
+//! The last lines of each report of `vellum cost`: totals, and the cost of recording.
 
 use super::observed::Observed;
 use crate::outcome::Outcome;

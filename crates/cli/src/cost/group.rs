@@ -1,6 +1,6 @@
-//! Operations grouped together, with their joint times.
+//! The sum of several operations in a report of `vellum cost`: count, bytes and times.
 //!
-//! The mean of a group is weighted by the exact counts of its items. Its extremes are those of all items.
+//! The mean time is weighted by the exact counts of the items; the extremes are those of all items.
 
 use vellum_cost::Item;
 use vellum_measure::Stat;

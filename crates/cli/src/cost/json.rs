@@ -1,4 +1,4 @@
-//! The report as JSON, schema `vellum.cost/1`; docs/cost.md documents each field.
+//! The report of `vellum cost` as JSON, schema `vellum.cost/1`; docs/cost.md documents each field.
 //!
 //! Names are stable; fields may be added. Times are in nanoseconds, without the cost of taking them.
 

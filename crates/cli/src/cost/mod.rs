@@ -1,4 +1,4 @@
-//! `vellum cost`: a program's source, with the cost of its memory operations line by line.
+//! `vellum cost`: shows a program's source with the cost of the memory operations of each line.
 //!
 //! The program is unmodified and its exit status is passed on, as in `vellum run`. The report goes to
 //! standard error after the program has ended, or into files.

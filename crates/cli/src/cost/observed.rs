@@ -1,4 +1,4 @@
-//! The observations of one run of `vellum cost`: the input of the text, the totals and the JSON.
+//! The observations of one run of `vellum cost`, from which the text, the totals and the JSON are made.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

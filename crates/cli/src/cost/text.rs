@@ -1,4 +1,4 @@
-//! The annotated source: under each line its memory operations.
+//! The annotated source of `vellum cost`: each source line, and below it the memory operations of that line.
 //!
 //! ```text
 //! -- list.c
@@ -9,9 +9,9 @@
 //!   - page fault                         391
 //! ```
 //!
-//! The columns are those of the paper: operation, count, mean, smallest, largest, standard deviation, and
-//! bytes. The deviation is omitted where space is short. A `~` marks a figure that comes from only a part of
-//! the operations; the line below gives their number. Names and source lines are cut to the terminal's width.
+//! The columns are those of the paper: operation, count, bytes, and the mean, smallest, largest and standard
+//! deviation of the times. The deviation is omitted where space is short. A `~` marks times of a part of the
+//! operations; the line below gives their number. Names and source lines are cut to the terminal's width.
 //!
 //! Source: Bates, section "Costing".
 

@@ -1,4 +1,4 @@
-//! Columns shared by the annotated source and the sums.
+//! Columns and names of operations, as both the annotated source and the tables of sums show them.
 
 use vellum_measure::{Stat, Unit};
 use vellum_report::units::{self, size};

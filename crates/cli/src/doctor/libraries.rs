@@ -1,4 +1,4 @@
-//! Checks whether the files that this command needs are installed, and for which machines.
+//! Rows of `vellum doctor`: the files that this command needs, and the architectures that they are for.
 
 use super::row::{Row, Section, State};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Limits on memory, and ways to reclaim it: control groups, swap, paging out.
+//! Rows of `vellum doctor`: limits on memory, and ways to reclaim it (cgroups, swap, paging out).
 
 use super::row::{Row, Section, State};
 use vellum_kernel::Version;

@@ -1,4 +1,4 @@
-//! The runtime's capabilities on this machine, each tried by the runtime's own calls.
+//! Rows of `vellum doctor`: memory features of this kernel, each tested by the runtime's own calls.
 
 use super::row::{Row, Section, State};
 use crate::run::store;

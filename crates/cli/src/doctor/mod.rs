@@ -1,11 +1,11 @@
-//! `vellum doctor`: the features that this kernel, container and privilege allow.
+//! `vellum doctor`: lists the features that this kernel, container and privilege allow.
 //!
 //! ```text
 //! libraries · memory · limits · watching · timings ─▶ Report { Row … Row } ─▶ shown · JSON
 //! ```
 //!
-//! Each row uses the call or file by which the rest of Vellum detects the feature; a separate probe could
-//! disagree with it. The machine is not changed, except for a control group that exists for a moment.
+//! Each row uses the call or file by which the rest of Vellum detects the feature; a separate test could
+//! disagree. The machine is not changed, except for a cgroup that exists for a moment.
 
 mod libraries;
 mod limits;

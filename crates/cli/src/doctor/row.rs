@@ -1,4 +1,4 @@
-//! The findings: one row for each feature, in sections. The JSON consists of these structures (schema
+//! The findings of `vellum doctor`: one row for each feature. The JSON consists of these structures (schema
 //! `vellum.doctor/1`, documented in docs/doctor.md).
 
 use serde::Serialize;

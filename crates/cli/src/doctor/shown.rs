@@ -1,4 +1,4 @@
-//! The findings for people: one row for each feature, with a reason and a remedy if it does not work.
+//! The text of `vellum doctor`: one row for each feature, with a reason and a remedy if it does not work.
 
 use super::row::{Report as Examined, State};
 use vellum_report::units::{bytes, many};

@@ -1,4 +1,4 @@
-//! Conditions for profiles and benchmarks: kernel events, clocks, and settings that disturb timings.
+//! Rows of `vellum doctor` for profiles and benchmarks: kernel events, clocks, settings that disturb timings.
 
 use super::row::{Row, Section, State};
 use vellum_cost::FaultWatch;

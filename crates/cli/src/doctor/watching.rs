@@ -1,4 +1,4 @@
-//! The sources of page references, the same list as `vellum watch --sources` prints.
+//! Rows of `vellum doctor`: ways to observe page references, the list that `vellum watch --sources` prints.
 
 use super::row::{Row, Section, State};
 use vellum_reference::{Availability, SourceKind, has_soft_dirty};

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! PID      ─▶ the process's memory (process::Counters) ┐
-//! -- prog  ─▶ a board of its own, library preloaded ───┴▶ Account ─▶ a row an interval · a summary · JSON
+//! -- prog  ─▶ a board of its own, library preloaded ───┴▶ Account ─▶ rows · a summary · JSON
 //! ```
 //!
-//! The process is not stopped and need not cooperate: a sample reads two kilobytes of its memory. A started
-//! program keeps its input, output and exit status; only then does the report go to standard error.
+//! A running process is not stopped and need not cooperate: a sample reads two kilobytes of its memory. A
+//! program that `gc-stat` starts publishes its counters in a shared file, the *board*. It keeps its input,
+//! output and exit status, so the report goes to standard error.
 
 use crate::failure::Failure;
 use crate::gc_account::Account;

@@ -1,13 +1,13 @@
-//! `vellum govern`: runs the jobs of a table, each at its knee, under one budget.
+//! `vellum govern`: runs the jobs of a table under one memory budget, each with the memory that it needs.
 //!
 //! ```text
 //! jobs.toml ─▶ Config ─▶ Governor ─▶ step, step, … ─▶ events and state, as lines or as JSON
 //!   --check:  ends here
-//! --recover:  undoes what a governor has left that was killed with its guardians, and ends
+//! --recover:  undoes the changes of a governor that was killed together with its guardians, and ends
 //! ```
 //!
-//! The command ends when all jobs have ended, or at a stop signal (Ctrl-C, SIGTERM). After a signal the jobs
-//! run on.
+//! The command ends when all jobs have ended, or at a stop signal (Ctrl-C, SIGTERM). After a signal the
+//! jobs continue to run.
 
 use crate::failure::Failure;
 use crate::jobs_table;

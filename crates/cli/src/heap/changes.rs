@@ -1,4 +1,4 @@
-//! Growth between two moments of one process, or between two saved profiles.
+//! The growth of the memory that each line holds: between two moments of a process, or two saved profiles.
 
 use super::args::{Format, Heap};
 use super::json::SCHEMA;

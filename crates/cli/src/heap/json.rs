@@ -1,4 +1,4 @@
-//! The profile as JSON, schema `vellum.heap/1`; docs/heap.md documents each field.
+//! The heap profile as JSON, schema `vellum.heap/1`; docs/heap.md documents each field.
 //!
 //! Names are stable; fields may be added. All amounts are estimates.
 

@@ -1,4 +1,4 @@
-//! `vellum heap`: which lines of a program hold its memory.
+//! `vellum heap`: shows which source lines of a program hold its memory.
 //!
 //! The program is unmodified and its exit status is passed on, as in `vellum run`. The report goes to
 //! standard error after the program has ended, and into files. A process that already runs receives a

@@ -1,4 +1,4 @@
-//! The observations of one run of `vellum heap`: the input of all of its outputs.
+//! The observations of one run of `vellum heap`: the data from which all of its reports are made.
 
 use super::scope::Scope;
 use crate::outcome::Outcome;

@@ -1,7 +1,7 @@
-//! The profile for `go tool pprof` and compatible tools: a `perftools.profiles.Profile` of `profile.proto`,
-//! compressed by gzip.
+//! The heap profile for `go tool pprof` and compatible tools: a `perftools.profiles.Profile` of
+//! `profile.proto`, compressed by gzip.
 //!
-//! This file has only the needed part of the protocol buffers encoding
+//! This file implements only the needed part of the protocol buffers encoding
 //! (<https://protobuf.dev/programming-guides/encoding/>): numbers of variable length, and fields with a
 //! length. Samples have six values; the first four are those of Go's heap profiles.
 

@@ -1,5 +1,6 @@
-//! Explains why a process's resident memory exceeds its blocks in use. Three tables: all resident memory by
-//! kind, free memory beside blocks in use by size class, and the lines whose blocks pin that memory.
+//! Explains why a process's resident memory exceeds its blocks in use. Three tables show resident memory by
+//! kind, free memory on the pages of blocks in use by size class, and the lines whose blocks keep it
+//! resident.
 
 use super::observed::Observed;
 use crate::named::name;

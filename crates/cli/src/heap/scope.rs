@@ -1,4 +1,4 @@
-//! Filters of a heap report: which stacks it covers and which functions count as wrappers, for all outputs.
+//! Filter options of `vellum heap`: which stacks a report covers, and which functions count as wrappers.
 
 use regex::Regex;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The report for people: sums, the lines that hold or allocate most, and resident memory by kind. `vellum
-//! run --heap` shows a part of it.
+//! The text of a heap report: sums, the source lines that hold or allocate most, and resident memory by
+//! kind. `vellum run --heap` shows a part of it.
 
 use super::args::{Heap, When};
 use super::json::SCHEMA;

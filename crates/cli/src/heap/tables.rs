@@ -1,5 +1,5 @@
-//! The tables of a profile: its processes, and the lines that hold most. The terminal, the files and the
-//! page show the same tables.
+//! The tables of a heap profile: its processes, and the source lines that hold most. The terminal, the
+//! files and the HTML page show the same tables.
 
 use super::args::When;
 use super::observed::{Observed, blocks, error};

@@ -1,10 +1,10 @@
-//! Stacks as a tree: the boxes of a flame graph, and the lines of callers on the terminal and the page.
+//! Merges stacks into a tree: the boxes of a flame graph, and the callers below each line of a table.
 //!
 //! Branches below a share of the total are left out. A function and its only significant caller share a line:
 //!
 //! ```text
 //! site            30.0 MiB
-//!   ← a ← b                    one caller each: the figures are the site's
+//!   ← a ← b                    each has one caller, so the figures are those of `site`
 //!     ← c         20.0 MiB
 //!     ← d ← main  10.0 MiB
 //! ```

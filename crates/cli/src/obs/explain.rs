@@ -1,11 +1,11 @@
 //! `vellum obs explain`: explains the outliers of saved series.
 //!
 //! ```text
-//! x.obs ─▶ Filter ─▶ explain, series by series ─▶ causes and beats: tables │ JSON
+//! x.obs ─▶ Filter ─▶ explain, series by series ─▶ causes and periods: tables │ JSON
 //! ```
 //!
-//! The columns of a line determine the possible explanations: starts give periods; faults, switches or
-//! processor time give causes. A missing explanation is reported with the column that it needs.
+//! The columns of a series determine the possible explanations. Start times show periods; page faults,
+//! context switches and CPU time show causes. A missing explanation is reported with its column.
 
 use super::status;
 use crate::accounts::{BEAT_HEADS, Beats, LOSS_HEADS, Losses, share, sought};

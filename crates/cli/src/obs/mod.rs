@@ -1,4 +1,4 @@
-//! `vellum obs`: selects parts of observation files, and computes their statistics.
+//! `vellum obs`: selects parts of observation files (saved timings), and computes their statistics.
 //!
 //! ```text
 //! obs grep PATTERN ─┐
@@ -7,7 +7,7 @@
 //! obs explain      ─┘                                 └──────────▶ explain: tables │ JSON
 //! ```
 //!
-//! Lines are streamed, one series at a time, without a limit on length. JSON is written at the end.
+//! Lines are read and written one series at a time, and may have any length. JSON is written at the end.
 //!
 //! Exit statuses are those of grep(1): 0 if anything was written, 1 if nothing was; 125 after a failure.
 //!

@@ -1,14 +1,14 @@
-//! `vellum obs stat`: the figures of each series, for people as a table, for programs as lines or JSON.
+//! `vellum obs stat`: the statistics of each series, as a table for people, or as lines or JSON for programs.
 //!
 //! ```text
-//! BASE:summary:Sample::Time:us 1000 486 402 9053 499         --to lines: the source's own
+//! BASE:summary:Sample::Time:us 1000 486 402 9053 499         --to lines: the paper's format
 //!
 //! name      n    mean     min      max     std     p10       --to table: scaled, on terminals
 //! BASE  1,000  486 µs  402 µs  9.05 ms  499 µs  410 µs
 //! ```
 //!
 //! Layers of outliers can be removed first; `n` then shows how many observations are left, and the total. A
-//! summary is shown unchanged: it holds no observations, and so gives no low quantile.
+//! summary in the input is shown unchanged; it contains no observations, so its `p10` is missing.
 
 use super::status;
 use crate::failure::Failure;

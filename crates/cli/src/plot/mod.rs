@@ -1,4 +1,4 @@
-//! `vellum plot`: draws observations in the terminal or into a file.
+//! `vellum plot`: draws observations (saved timings) in the terminal or into a file.
 //!
 //! ```text
 //! Input ─▶ Filter ─▶ series ─▶ explain (causes) ─▶ report::plot ─▶ terminal │ SVG

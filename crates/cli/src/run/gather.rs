@@ -1,4 +1,4 @@
-//! Builds the report of a run from its observations.
+//! Builds the report of `vellum run` from the data that were observed during the run.
 
 use super::launch::{Observed, Plan};
 use super::report::{

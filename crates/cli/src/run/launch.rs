@@ -1,8 +1,8 @@
-//! Runs the command once, and measures it.
+//! Runs the command of `vellum run` once, and measures it.
 //!
 //! A [`Plan`] is made once: the program's file, the library, and whether it can be preloaded into the
 //! program. [`Plan::launch`] then runs the program, on Vellum or without, and returns the observations. The
-//! board's files are always removed before it returns.
+//! file of the program's counters (the board) is always removed before it returns.
 
 use super::args::Run;
 use super::live::Live;

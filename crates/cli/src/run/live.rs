@@ -1,18 +1,18 @@
-//! The status line shown during a long run.
+//! The status line that `vellum run` shows during a long run.
 //!
 //! The terminal belongs to the program. A line drawn at the cursor would end up inside the program's next
-//! output. The status line is therefore drawn in the row *below* the cursor, which then returns to its place:
+//! output. The status line is therefore drawn in the row *below* the cursor, and the cursor then returns:
 //!
 //! ```text
-//! program's last output▮                 the cursor: the program's next output goes here, as without us
-//!   12.3 s  resident 412 MiB ...         ours, erased (cursor to end of screen) before anything else
+//! program's last output▮                 the cursor, where the program's next output goes
+//!   12.3 s  resident 412 MiB ...         the status line, erased before anything else
 //! ```
 //!
 //! The line is drawn only under these conditions:
 //!
 //! - The run has lasted [`LIVE_AFTER`].
-//! - Standard error is a terminal, this command is in its foreground, and it is in line mode. A program
-//!   that switched the mode, such as an editor, draws the whole screen.
+//! - Standard error is a terminal in line mode, and this command is in its foreground. A program that
+//!   switched the mode, such as an editor, draws the whole screen.
 //! - If the program's output goes to the same terminal, the job has made no write call for [`QUIET`],
 //!   according to `/proc/PID/io`. If that file cannot be read, there is no line.
 

@@ -1,9 +1,9 @@
 //! `vellum run`: runs a program on Vellum once, and reports on it.
 //!
 //! ```text
-//! args ─▶ launch ──▶ process             one run of the command: files, environment, start, wait
+//! args ─▶ launch ──▶ process             starts the command once, and waits for it
 //!          │  ╲
-//!          │   live · working_set        during the run: the line on the terminal, the referenced pages
+//!          │   live · working_set        during the run: the status line, the pages referenced
 //!          ▼
 //!        gather ─▶ report (JSON) ─▶ shown, plots ─▶ text · page
 //! ```

@@ -1,4 +1,4 @@
-//! Plots of a run for the page. The tables or the JSON have all of the plotted data too.
+//! Plots for the HTML page of `vellum run`. The tables or the JSON contain all of the plotted data.
 
 use super::report::{Report, Samples};
 use super::working_set::WorkingSet;

@@ -1,4 +1,4 @@
-//! The data of a report, from which the text, the JSON and the page are made.
+//! The data of a report of `vellum run`, from which the text, the JSON and the HTML page are made.
 //!
 //! Field names and order are the JSON schema `vellum.run/1`, documented in docs/run-schema.md. The meaning
 //! of a field never changes within a version; new fields may be added. Times are nanoseconds and sizes are

@@ -1,5 +1,5 @@
-//! Checks that the pager can create its store in a directory. The check runs before the program starts,
-//! which would otherwise run unpaged; `vellum doctor` checks the default directory.
+//! Checks that the pager can create its store (the file that it pages to) in a directory. The check runs
+//! before the program, which would otherwise run unpaged; `vellum doctor` checks the default directory.
 //!
 //! The runtime creates its store with the first paged block. The check creates a file without a name in the
 //! same directory, and reserves space for it as the pager does.

@@ -1,9 +1,10 @@
-//! The working set of a program under `vellum run`: observed by a separate thread, shown in the report.
+//! The working set of a program under `vellum run`, which a separate thread observes for the report.
 //!
 //! The thread sleeps between samples. Sampling begins after [`BEGIN_AFTER`], so that short programs are not
-//! disturbed. The thread keeps to [`BUDGET`], which leaves the rest of one percent to the sampler.
+//! disturbed. The thread costs at most [`BUDGET`]; the sampler of resident memory has the rest of one
+//! percent.
 //!
-//! S is measured after the program has ended, so that the run is not disturbed, and only if there is a curve.
+//! S (the cost of a fault) is measured after the program has ended, and only if there is a curve.
 
 use crate::working_set_text::too_short;
 use serde::Serialize;

@@ -1,9 +1,9 @@
-//! Draws a view: the sum over all jobs, the table, and the history and advice of the chosen job.
+//! Draws the screen of `vellum top`: sum over all jobs, table, history and advice of the chosen job.
 //!
 //! ```text
-//! ┌ sum: held of the budget, stalls ┐
-//! │ table: columns that find a place│
-//! │ chosen job: words │ chart       │  where there are lines for it
+//! ┌ sum: memory of budget, stalls ──┐
+//! │ table: the columns that fit     │
+//! │ chosen job: words │ chart       │  if the screen has enough lines
 //! └ keys ───────────────────────────┘
 //! ```
 

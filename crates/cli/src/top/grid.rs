@@ -1,6 +1,6 @@
-//! The cells of a screen: characters with a style, and curves of braille dots, eight to a cell.
+//! The cells of a screen: characters with a style, and curves of braille dots, eight in each cell.
 //!
-//! Drawing outside the screen is clipped.
+//! Parts of a drawing outside the screen are clipped.
 
 use std::fmt::Write as _;
 use std::ops::Range;

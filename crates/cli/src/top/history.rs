@@ -1,4 +1,4 @@
-//! The recent states of each job, from which its chart is drawn.
+//! The recent states of each job, from which `vellum top` draws its chart.
 
 use std::collections::{BTreeMap, VecDeque};
 use vellum_governor::{JobSnapshot, Snapshot};

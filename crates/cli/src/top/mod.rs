@@ -1,8 +1,8 @@
-//! `vellum top`: the state of a governor's jobs, redrawn each period.
+//! `vellum top`: shows the state of a governor's jobs, redrawn each period.
 //!
 //! ```text
-//! state socket ─ lines of JSON ─▶ states ─┬─▶ terminal: view (what is chosen, history) ─▶ drawing ─▶ screen
-//!                                         └─▶ elsewhere: one table after the other, or JSON
+//! state socket ─ lines of JSON ─▶ states ─┬─▶ terminal: view (user's choices, history) ─▶ drawing ─▶ screen
+//!                                         └─▶ no terminal: one table after the other, or JSON
 //! ```
 //!
 //! The terminal is restored however the command ends, except after SIGKILL.

@@ -1,4 +1,4 @@
-//! The governor's states, read from its socket as lines of JSON.
+//! Reads the states of the governor's jobs, which its socket sends as lines of JSON.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;

@@ -1,8 +1,8 @@
-//! The user's choices: a job, a column to sort by, a pause. They are drawn by `drawing`.
+//! The user's choices in `vellum top`: a job, a column to sort by, a pause. `drawing` draws them.
 //!
 //! # Invariants
-//! * If the table has any jobs, the chosen job is in it. The job is identified by its name, because its
-//!   place changes with the order.
+//! * If the table has any jobs, the chosen job is in it. The job is identified by its name, because its row
+//!   changes with the order.
 
 use super::history::History;
 use super::press::Press;

@@ -5,7 +5,7 @@
 //!                     └─▶ --save: the same references as a page trace
 //! ```
 //!
-//! The file is read once, as a stream. Memory holds a table of the followed pages, never the trace.
+//! The file is read once, as a stream. Memory holds a table of the pages that occur in it, never the trace.
 
 mod args;
 mod read;

@@ -1,4 +1,4 @@
-//! The results of a trace as numbers, from which the text, the JSON and the picture are made.
+//! The results of a trace as numbers, from which the text, the JSON and the plot are made.
 
 use super::args::TraceArgs;
 use super::read::Read;

@@ -1,14 +1,15 @@
-//! `vellum watch`: the working set of a program that already runs.
+//! `vellum watch`: measures the working set of a program that already runs.
 //!
 //! ```text
-//! args ─▶ subject ─▶ Watcher ─▶ Frame ─┬─▶ view      drawn anew on a terminal, a line elsewhere
+//! args ─▶ subject ─▶ Watcher ─▶ Frame ─┬─▶ view      redrawn on a terminal, else a line each time
 //!                                       ├─▶ record    a file to show later
 //! FILE ─▶ record ──────────────────────▶└─▶ JSON      standard output
 //! ```
-//! With `--prove`, `prove` squeezes the program's control group and corrects the curve.
+//! A frame is the state of the watch at one moment. With `--prove`, `prove` reclaims the cgroup's memory,
+//! counts the faults, and corrects the curve.
 //!
 //! One thread does all of this, and sleeps until the next sample or the next report. A signal may end it at
-//! any moment: it leaves nothing set in the watched program, and every line of a record is complete.
+//! any moment: nothing stays set in the watched program, and every line of a record is complete.
 
 mod args;
 mod prove;

@@ -1,4 +1,4 @@
-//! The record of a watch, written and read: a header, then one frame a line, each a JSON object.
+//! Writes and reads the record of a watch: a header, then a line for each frame, all as JSON.
 //!
 //! Each line is written with one call, so a record is readable up to a crash or a full disk. An incomplete
 //! last line is skipped by the reader, and reported.

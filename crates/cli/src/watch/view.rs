@@ -1,4 +1,4 @@
-//! A watch in words and bars, as docs/watch.md shows it.
+//! The report of `vellum watch` in words and bars, which docs/watch.md explains.
 
 use super::prove::{self, Proof};
 use super::record::Header;

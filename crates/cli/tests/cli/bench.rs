@@ -1,4 +1,4 @@
-//! `vellum bench`: real programs, and Vellum's own suite.
+//! Tests of `vellum bench` on real programs and on Vellum's own operations.
 //!
 //! Tests never judge timings, with one exception: a program that does forty times the work takes several
 //! times as long.

@@ -1,5 +1,5 @@
-//! Subcommands that are separate programs: the message when one is missing, and its start when it lies beside
-//! `vellum`.
+//! Tests of subcommands that are separate programs: the message if the program is missing, and its start if
+//! it is in the folder of `vellum`.
 
 use crate::common::{VELLUM, out, said, vellum};
 use std::path::Path;

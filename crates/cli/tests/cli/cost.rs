@@ -1,5 +1,5 @@
-//! `vellum cost` on real programs. Every expected count is in the program's own source after "//=",
-//! optionally followed by the bytes: `malloc=10:640`.
+//! Tests of `vellum cost` on real programs. A program's source has the expected counts in comments, such as
+//! `//= malloc=10:640` (ten calls, 640 bytes).
 
 use crate::common::recorded::{SOURCES, compiled, cost, is_built, measured, preloaded};
 use crate::common::{VELLUM, exits, files, has, out, said, text, vellum};

@@ -1,4 +1,4 @@
-//! `vellum bench --order duet`: both programs of a pair at the same time, on two processors.
+//! Tests of `vellum bench --order duet`, which runs both programs of a pair at once, on two processors.
 
 use crate::bench::{FORTYFOLD, ONCE, bench, program, stopped_after};
 use crate::common::{VELLUM, files, has, out, refused, report, said, text};

@@ -1,4 +1,4 @@
-//! Exit statuses and messages.
+//! Tests of exit statuses and error messages.
 
 use crate::common::{self, exits, files, refused, run, said, sh, text, vellum};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! `vellum heap` on collected heaps. Objects are listed by the lines that allocated them until a collection
-//! frees them, under every plan (by the header's numbers). Also programs that rely on the collector.
+//! `vellum heap` on garbage-collected heaps. Until a collection frees an object, the line that allocated it
+//! is listed, under each collector plan (by its number in the header). Also programs that need a collector.
 
 use crate::common::held::{SOURCES, heap, linked, profiled};
 use crate::common::{out, said, text};

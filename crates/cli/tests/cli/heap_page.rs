@@ -1,4 +1,4 @@
-//! The pages of `vellum heap` and `vellum run --heap`, and their pictures by a headless browser.
+//! The HTML pages of `vellum heap` and `vellum run --heap`, and pictures of them by a headless browser.
 
 use crate::common::browser::{browser, draw, pictures};
 use crate::common::held::{SOURCES, compiled, heap, is_built, runtime};

@@ -1,4 +1,4 @@
-//! The report of `vellum heap`: allocating lines, its filters, and its notes on missing data.
+//! The report of `vellum heap`: allocating source lines, filters, and notes on missing data.
 
 use crate::common::held::{compiled, heap, profiled};
 use crate::common::{VELLUM, exits, report, said, text};

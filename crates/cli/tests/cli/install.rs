@@ -1,5 +1,5 @@
-//! Installations and packages: the repository's scripts make them from the output of `./build`. The tests
-//! use them from another place, and remove them.
+//! Tests of installations and packages, which the repository's scripts make from the output of `./build`.
+//! Each test uses one in a temporary folder, and uninstalls it.
 
 use crate::common::{out, said, text};
 use std::fs;

@@ -1,5 +1,5 @@
 //! `vellum bench --metric instructions`: counts by valgrind, which are the same on every machine, and the
-//! message where the processor does not count.
+//! message on processors without a counter of instructions.
 
 use crate::common::{VELLUM, exits, has, out, refused, report, said, text};
 use serde_json::Value;

@@ -1,8 +1,9 @@
-//! `vellum govern` and its guardians, killed by `kill -9` at random moments: no job stays stopped, and no
-//! group is left.
+//! Kills `vellum govern` and its guardians by `kill -9` at random moments, and checks that no job stays
+//! stopped and no cgroup is left.
 //!
-//! Each moment has its own governor. Its jobs do not fit and take turns; one job forks all the time. Some
-//! milliseconds after the governor has suspended a job, one of four sets is killed:
+//! A guardian is a small process that continues stopped jobs if the governor dies. Each test starts a
+//! governor whose jobs need more memory than there is, so they take turns; one job forks all the time. Some
+//! milliseconds after the governor has suspended a job, one of four sets of processes is killed:
 //!
 //! ```text
 //! the governor · a guardian · the governor and a guardian · the governor and both guardians

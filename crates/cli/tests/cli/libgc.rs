@@ -1,5 +1,5 @@
-//! `libgc.so.1` against the guarantees of `gc.h`: its names, its headers, and C programs that check them.
-//! Programs that others wrote for libgc, and minutes of collections at random, are in `lab/stress`.
+//! Tests that `libgc.so.1` keeps the guarantees of `gc.h`: exported names, headers, and C programs that
+//! check them. `lab/stress` tests programs that others wrote for libgc, and random collections for minutes.
 
 use crate::common::{VELLUM, has, said, text};
 use crate::libgc_programs::{

@@ -1,6 +1,6 @@
-//! Tests of the command `vellum`, in one test program, as linking takes longest.
+//! Tests of the command `vellum`. They are one test program, because linking takes longest.
 //!
-//! Each module tests a subcommand, or a guarantee of several. Tests in `alone` run with no other test.
+//! Each module tests a subcommand, or a guarantee of several. Tests in `alone` run while no other test runs.
 
 mod common;
 mod libgc_programs;

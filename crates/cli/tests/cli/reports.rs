@@ -1,4 +1,4 @@
-//! The contents of the reports, and the streams and files they go to.
+//! Tests of the reports of `vellum run`: their contents, and the streams and files that they go to.
 
 use crate::common::{self, exits, files, program, report, run, said, sh, text};
 use crate::heap_page::check_alone;

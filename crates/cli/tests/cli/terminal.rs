@@ -1,4 +1,4 @@
-//! On a terminal: job control, Ctrl-C, the live line.
+//! Tests of `vellum run` on a terminal: job control, Ctrl-C, the status line.
 
 use crate::common::terminal::{on_terminal, terminal, until};
 use crate::common::{self, VELLUM, files, harmless_library, run};

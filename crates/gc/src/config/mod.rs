@@ -1,4 +1,5 @@
-//! The settings of a heap. They are fixed when the heap is made, except for those marked as variable.
+//! The settings of a heap. They are fixed when the heap is made, except those whose comment says
+//! otherwise.
 
 pub(crate) mod sizing;
 pub(crate) mod strict;

@@ -1,4 +1,4 @@
-//! The user's choice of checks for a heap, in one word of the environment.
+//! The setting that makes a heap check itself, and the parser of its text form (`VELLUM_GC_EAGER`).
 
 use crate::config::Config;
 use vellum_sys::text;

@@ -1,25 +1,26 @@
-//! Disclaimers: callbacks that decide, when an object was found dead, whether it goes.
+//! Disclaimers: callbacks that decide whether an object that was found dead is freed or kept.
 //!
-//! A finalizer runs once, on demand, and nothing can be taken back. A *disclaimer* is called each time its
-//! object is found dead, right after the collection: it lets the object go, or keeps the object until the
-//! next collection. Disclaimers serve tables of weak references. The disclaimer takes the object's entry out,
-//! unless a thread has used the entry since.
+//! A finalizer runs once. A *disclaimer* is called after each collection that finds its object dead: it
+//! lets the object go, or keeps it until the next collection. Disclaimers serve tables of weak references:
+//! the disclaimer removes the object's entry, unless a thread has used the entry since.
 //!
 //! ```text
-//! alive ──▶ found dead: due ──▶ asked ──▶ 0: disclaimer dropped; garbage at the next collection
-//!   ▲                                └──▶ else: as if nothing had happened
+//! alive ──▶ found dead: due ──▶ called ─▶ returns 0: disclaimer dropped; freed by the next collection
+//!   ▲                                └──▶ returns another value: the object stays alive
 //!   └───────────────────────────────────────┘
 //! ```
 //!
 //! # Invariants
 //! * An object that is due is a root until its disclaimer has returned.
-//! * If its disclaimer `follows`, objects that a dead object refers to stay until it has gone. The first
-//!   object of a chain comes first; objects in a ring never come.
+//! * If a disclaimer is set with `follows`, all that its dead object refers to stays until that object is
+//!   gone. The first object of a chain is due first. Objects that refer to each other in a ring are never
+//!   due.
 //! * Disclaimers run with the world going on and no lock held.
 //! * Objects with disclaimers do not move: the table has their addresses.
 //!
-//! Source: the disclaim notifiers of the Boehm-Demers-Weiser collector. There they run while memory is swept,
-//! with the allocation lock held; here after the collection, so that they may allocate and wait.
+//! Source: the disclaim notifiers of the Boehm-Demers-Weiser collector. That collector calls them during
+//! the sweep, with its allocation lock held. Here they run after the collection, so they may allocate and
+//! wait.
 
 use crate::death::table::{Step, Table};
 use crate::space::block::Block;

@@ -1,13 +1,15 @@
-//! Ephemerons: a value that lives as long as its key, an object, and does not keep the key alive.
+//! Ephemerons: pairs of objects, in which the key keeps the value alive and the value does not keep the
+//! key alive.
 //!
 //! An ordinary table from objects to values would keep both for ever. A table with weak keys keeps a key
 //! whose value refers to it. An ephemeron's value is alive if something else refers to it, or if its key is
 //! alive. The value does not keep its key alive (Hayes 1997).
 //!
-//! Tracing may take several rounds: a value that is kept may lead to further keys. Each round reads the whole
-//! table, and marks at least one object.
+//! Tracing may take several rounds: a value that is kept may lead to further keys. Each round reads the
+//! whole table. It is the last one if it marks no object.
 //!
-//! The table has the address of a key, which does not move. A value may move; its address is changed then.
+//! A key does not move, because the table has its address. A value may move; the table gets its new
+//! address.
 
 use crate::death::table::Table;
 use crate::space::block::Block;

@@ -1,22 +1,23 @@
-//! Objects that their users free.
+//! Explicit frees: the reuse of objects that the program frees itself.
 //!
 //! ```text
-//! large          ──▶ goes at once
-//! small          ──▶ a list of the thread's, by slot ──▶ the thread's next objects of that size (`reuses`)
-//!                ──▶ else: remembered until the next collection
+//! large          ──▶ returned at once
+//! small          ──▶ the thread's list for the slot ──▶ the thread's next objects of that size (`reuses`)
+//!                ──▶ else: the heap's list of freed objects, until the next collection
 //! ```
 //!
-//! A small object cannot be given back to its block at once, as the block's bits may be another thread's to
-//! change: it stays allocated. Either the thread that freed it gets it again as a new object. Or it is
-//! remembered until the next collection, so that it goes even if something still seems to refer to it.
-//! Objects that find no room on that list are ordinary garbage, which nothing should refer to.
+//! A freed small object stays allocated at first: only the thread that allocates from its block may change
+//! the block's bits. Either the thread that freed it gets it again as a new object. Or the heap lists it
+//! and frees it in the next collection, even if some word still looks like its address. If the heap's list
+//! is full, the object is ordinary garbage.
 //!
 //! # Invariants
-//! * An object on a thread's list begins with the next one's address and its *seal*. The other words are zero
-//!   if the object has pointers. The seal shows a second free of it by the thread at once. A seal on an
-//!   object that is not on the list is an accident.
-//! * Objects on threads' lists have no finalizer, link, disclaimer or ephemeron. All lists end when a trace
-//!   begins, with the world stopped: their objects are free then.
+//! * An object on a thread's list begins with the next one's address and its *seal*. The other words are
+//!   zero if the object has pointers. The seal (a constant mixed with the address) reveals a second free
+//!   by the same thread. If a valid seal is found, the list is searched, as a program may write the same
+//!   value by accident.
+//! * Objects on threads' lists have no finalizer, link, disclaimer or ephemeron. All threads' lists are
+//!   emptied when a trace begins, with the world stopped. Their objects are free from then on.
 
 use crate::process::hooks::IMAGE;
 use crate::space::address_table::AddressTable;

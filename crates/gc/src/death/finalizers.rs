@@ -1,8 +1,10 @@
-//! Finalizers of dead objects, and when links ([`links`](crate::death::links)) are cleared.
+//! Finalizers of dead objects: which of them are due after a trace, and the order of this step and the
+//! clearing of links ([`links`](crate::death::links)).
 //!
-//! The order of a collection's last steps, with everything that is reachable marked:
+//! These steps follow a trace, when everything that is reachable is marked:
 //!
-//! 1. early links to unmarked objects become null, the others follow their objects;
+//! 1. early links (those not made as late) to unmarked objects become null; links to moved objects are
+//!    updated;
 //! 2. dead objects with unordered finalizers are due;
 //! 3. the referents of objects with ordered finalizers are traced; objects with finalizers that are still
 //!    unmarked are due, as no other such object refers to them, and are traced;
@@ -10,7 +12,7 @@
 //! 5. due objects are traced: they stay until their finalizers have run;
 //! 6. late links to unmarked objects become null.
 //!
-//! The table has the address of each object, which the finalizer gets: objects with finalizers do not move.
+//! Objects with finalizers do not move, because the table has their addresses.
 
 use crate::death::table::Table;
 use crate::space::block::Block;

@@ -1,16 +1,17 @@
 //! Links: pointers that become null when their object dies (BDW's disappearing links).
 //!
-//! The table has the address of each link. The link lies in memory that the collector does not scan, or it
-//! would keep its object alive.
+//! A link is a word of the program's; the table has the word's address. The word must lie in memory that
+//! the collector does not scan, or it would keep the object alive.
 //!
-//! The object of a link may move. The link is changed then, if it holds the object's address when a
-//! collection begins. If it holds anything else (some programs hide such pointers by inverting their bits),
-//! the object stays where it is. An object that has a link *in* it does not move either, as the table has the
-//! link's address.
+//! The object that a link refers to may move if the link holds its plain address when a collection begins;
+//! the link is then updated. If the link holds another value (some programs hide such pointers by
+//! inverting their bits), the object does not move. An object that *contains* a link does not move either,
+//! as the table has the link's address.
 //!
 //! # Invariants
-//! * A link that is not null leads to a live object, or to one whose death no collection has seen yet.
-//! * A link within a dead object is dropped and not written: the memory will soon be another object's.
+//! * A link that is not null refers to a live object, or to one that no collection has found dead yet.
+//! * A link inside a dead object is removed from the table without being written: its memory may be
+//!   reused.
 
 use crate::death::table::Table;
 use crate::space::address_table::AddressTable;

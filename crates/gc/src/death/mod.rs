@@ -1,19 +1,20 @@
-//! The end of an object's life, and what postpones it.
+//! The end of objects' lives: the callbacks and tables that react to an object's death or postpone it.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! | --- | --- |
 //! | `finalizers` | functions that run when an object has died |
 //! | `disclaim` | callbacks that decide whether a dead object goes |
 //! | `links` | pointers that become null |
 //! | `ephemerons` | values that live as long as their keys |
 //! | `uncollectable` | objects that stay until they are freed |
-//! | `explicit_free` | objects that their users free |
-//! | `samples` | objects of a profile of the heap |
-//! | `table` | a table by address |
+//! | `explicit_free` | objects that the program frees itself |
+//! | `samples` | objects sampled for a heap profile |
+//! | `table` | the hash table with addresses as keys that the others use |
 //!
 //! # Invariants
-//! * Objects in these tables do not move, except for samples, whose table follows them.
-//! * The program's functions run with the world going on and no lock held.
+//! * Objects in these tables do not move. The exceptions are samples and the values of ephemerons, whose
+//!   entries are updated.
+//! * The program's functions are called while its threads run, with no lock held.
 //!
 //! Source: the interfaces of the Boehm-Demers-Weiser collector; Hayes 1997 (ephemerons).
 

@@ -1,10 +1,10 @@
-//! Sampled objects (`observer::sampling`): they are remembered until they die.
+//! The table of sampled objects (`observer::sampling` selects them), each recorded until it dies.
 //!
 //! # Invariants
-//! * A sample may move. A sample that moves leaves the table, whose keys are addresses, for a list. The
-//!   sample comes back while the program runs.
-//! * The lists of moved and dead samples have room for every sample, as a collection may not allocate. The
-//!   sampler is called with the world going on and no lock held.
+//! * A sample may move. The table's keys are addresses, so a moved sample goes to a list. It is entered
+//!   again under its new address when the program runs.
+//! * The lists of moved and of dead samples have room for every sample, as a collection may not allocate.
+//! * The sampler is called while the program's threads run, with no lock held.
 
 use crate::death::table::Table;
 use crate::trace::mark::Marker;

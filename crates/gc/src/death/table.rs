@@ -1,7 +1,7 @@
-//! A hash table from addresses to plain values, in pages of the page layer.
+//! A hash table with addresses as keys and plain values, in memory of the page layer.
 //!
-//! Open addressing with linear probing. Removing a key leaves a mark. A collection, which may not allocate,
-//! can therefore remove keys while it reads the table.
+//! It uses open addressing with linear probing. A removed key leaves a tombstone, so a collection can
+//! remove keys while it iterates, without allocating.
 
 use vellum_pages::{Buffer, OutOfMemory, Plain};
 use vellum_sys::Addr;

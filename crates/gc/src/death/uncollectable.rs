@@ -1,19 +1,21 @@
-//! Kept objects: they stay until their users free them, and keep the objects that they refer to.
+//! Kept objects: objects that the program must free, and that keep alive the objects that they refer to.
 //!
 //! ```text
-//! alloc_kept   small, where nothing moves   a slot of its own    its blocks are roots, whole
-//!              else, and `keep`             any slot             the object's address is in a table
+//! alloc_kept   small, if no object moves    a slot for kept ones  every object of its blocks is a root
+//!              else, and after `keep`       any slot              the object's address is in a root table
 //! ```
 //!
-//! A program that frees every object itself (C++ with a global `operator new` that the collector scans) has
-//! hundreds of thousands of kept objects. An entry for each would cost more than the object.
+//! Blocks of kept objects exist because a program that frees every object itself has hundreds of thousands
+//! of these. (Example: C++ with a global `operator new` whose memory the collector scans.) A table entry
+//! for each would cost more than the object.
 //!
 //! # Invariants
-//! * Every allocated object of a kept block stays. A freed object is always listed until it is taken back
-//!   (`explicit_free`).
-//! * Unused objects of a run in such a block read zero, and are freed when the thread ends or collects.
+//! * Every allocated object of a kept block stays. A freed object of such a block is always on a list
+//!   until it is reused or freed (`explicit_free`).
+//! * Unused objects of a thread's run in such a block are zero. They are freed when the thread ends or
+//!   collects.
 //!
-//! Source: the uncollectable kinds of the Boehm-Demers-Weiser collector, whose blocks are roots, too.
+//! Source: the uncollectable kinds of the Boehm-Demers-Weiser collector, whose blocks are roots as well.
 
 use crate::death::table::Table;
 use crate::space::block::Block;

@@ -1,4 +1,5 @@
-//! The heap's use of its sizing policy: at the end of each collection, and in the middle of a large budget.
+//! The calls of the heap's sizing policy: at the end of each collection, and again partway through a large
+//! budget.
 
 use crate::config::Config;
 use crate::config::sizing::Sizing;

@@ -1,4 +1,5 @@
-//! Events ([`event`](crate::world::event)) of a heap, with its counters as they were then.
+//! Reports of a heap's events ([`event`](crate::world::event)) to the program's hook, with the counters at
+//! that moment.
 
 use crate::heap::Heap;
 use crate::heap::statistics::Stats;

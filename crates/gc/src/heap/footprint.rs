@@ -1,23 +1,27 @@
-//! The collector's memory beside blocks and large objects, and the limit on all of it together.
+//! The collector's metadata (all memory that is not blocks or large objects), and the limit on the two
+//! together.
 //!
 //! ```text
 //! max   |------ blocks, large objects, free blocks ------|-- kept back --|-- metadata --|
 //!                                                         tables, threads and types may grow into it
 //! ```
 //!
-//! `limit_bytes` limits blocks and large objects; `max_bytes` limits these and everything that the collector
-//! keeps to manage them. The latter is for a user with a fixed number of megabytes. A part of it is kept back
-//! from blocks. That part leaves a full heap room for a finalizer, a thread or a type.
+//! `limit_bytes` limits blocks and large objects; `max_bytes` limits these and everything that the
+//! collector keeps to manage them. The latter is for a user who has a fixed number of megabytes. Blocks
+//! cannot use all of `max_bytes`: the part kept back leaves a full heap room for a finalizer, a thread or
+//! a type.
 //!
 //! # Invariants
-//! * Everything counts by the memory taken for it, used or not; lists of a collection by what they may need.
+//! * Memory counts from its allocation, used or not. A collection's lists count with their greatest
+//!   length.
 //! * Blocks, large objects, free blocks and metadata together never exceed `max_bytes`.
 //!
 //! # Not counted
 //! * The kernel's page tables.
-//! * Freed pages that the page layer keeps for the process. These have a rule of their own: they never raise
-//!   the process's peak by more than a sixty-fourth, or 2 MiB.
-//! * The cards of `tells_writes` (a byte a page of heap), and lists of written ranges during a cycle.
+//! * Freed pages that the page layer keeps for the process. They never raise the process's peak by more
+//!   than a sixty-fourth, or 2 MiB.
+//! * The cards of `tells_writes` (one byte for each page of heap), and lists of written ranges during a
+//!   cycle.
 
 use crate::config::{STACK_KEPT, STACK_WORDS};
 use crate::heap::Heap;

@@ -1,5 +1,5 @@
-//! Objects that their users free ([`explicit_free`](crate::death::explicit_free)): which may be used again at
-//! once, and when the others are taken back.
+//! Explicit frees ([`explicit_free`](crate::death::explicit_free)) on a heap: objects that may be reused
+//! at once, and the list of those that the next collection frees.
 
 use crate::death::explicit_free::{REMEMBERED_MAX, each, end_lists};
 use crate::heap::Heap;

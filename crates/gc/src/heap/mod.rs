@@ -1,7 +1,7 @@
 //! The heap: the parts that do not depend on its plan, under the lock of the collector.
 //!
-//! Each part has its folder and does not name the others. A function that needs several parts takes these by
-//! name, or lies in a file above this one and takes the heap.
+//! Each part has a folder and does not refer to the others. A function that needs several parts has a
+//! parameter for each, or lies in a higher folder and has the heap as its parameter.
 
 pub(crate) mod decide;
 pub(crate) mod event;

@@ -1,7 +1,8 @@
-//! The collector's counters in the process's slot on the board, for `vellum gc-stat`, `run` and `cost`.
+//! Publishes the collector's counters for `vellum gc-stat`, `run` and `cost`, in the process's slot on the
+//! board (shared memory).
 //!
-//! The slot is increased by the difference since the last time. A forked child has another slot, and
-//! publishes only the work it has done since the fork.
+//! Each call adds the difference since the last call. A forked child has another slot, and publishes only
+//! the work it has done since the fork.
 
 use crate::heap::Heap;
 use crate::heap::statistics::Stats;

@@ -1,4 +1,4 @@
-//! The part of a heap that threads read without its lock.
+//! The part of a heap's state that threads read without holding the heap's lock.
 
 use crate::heap::event::Seen;
 use crate::observer::Observer;

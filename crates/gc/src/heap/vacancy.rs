@@ -1,28 +1,29 @@
-//! When kept free blocks are reported as discardable: the moments of section 4.1 of Cooper, Nettles and
+//! Reports free blocks as discardable, at the moments given in section 4.1 of Cooper, Nettles and
 //! Subramanian 1992.
 //!
 //! ```text
 //!                        old    unused   new     free       vacated
 //!  program runs           .       d       .       .          d
-//!  minor collection       .   to copies   .       .          d
+//!  minor collection       .   copies go   .       .          d
 //!  before a major one     .       d       d*      d          d
-//!  major collection       .   to copies   .       d          d
+//!  major collection       .   copies go   .       d          d
 //!  after it               .       d       .       .          d
 //!
-//!  * empty: a minor one came before, or it is collected with the old region
+//!  * the new region is empty then: a minor collection came before, or both regions are collected together
 //! ```
 //!
-//! `.` is needed, `d` discardable: such pages leave memory before others, and need not be written (the modes
-//! of `vellum_pages` define the means). A plan without regions has no new region and copies less: its free
-//! blocks are the free region.
+//! The columns are the heap's regions (`plan::appel`). `.` means needed; `d` means discardable: these
+//! pages are evicted before others, without being written (the modes of `vellum_pages` define how).
+//! "Copies go" means that the collection copies objects to that region. In a plan without regions, the
+//! free blocks are the free region.
 //!
-//! Departure: where the process pages blocks itself, the free region is always discardable, and each block is
-//! reported as needed when it is handed out. To the source that was "an expensive operation given the rate at
-//! which memory is allocated", object by object. If the kernel pages, a write shows that a block is needed;
-//! only the list of flushable blocks must be kept up to date.
+//! Departure: if the process's own pager pages blocks, the free region is always discardable, and each
+//! block is reported as needed when it is handed out. The source rejects this for single objects as "an
+//! expensive operation given the rate at which memory is allocated". If the kernel pages, no report is
+//! needed: a write to a block makes its pages needed again.
 //!
 //! # Invariants
-//! * A block that is handed out, or given back to the page layer, is in no list of what may be flushed
+//! * A block that is handed out, or returned to the page layer, is in no list of flushable memory
 //!   (`block_source::occupy`, `block_source::give_back`).
 //! * The functions here are called while the program runs.
 

@@ -1,4 +1,5 @@
-//! The heap's invariants, checked one by one. Slow: reads every bitmap. The world must stand still.
+//! Checks of the heap's invariants, one by one. They are slow, as they read every bitmap. All threads must
+//! be stopped.
 
 use crate::heap::Heap;
 use crate::space::block::{Block, Scan, pairs_of};

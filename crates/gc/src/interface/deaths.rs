@@ -1,4 +1,4 @@
-//! The interface of finalizers, links, ephemerons and disclaimers: setting, reading and undoing them.
+//! Exported functions that set, read and remove finalizers, links, ephemerons and disclaimers.
 
 use crate::death::disclaim::DisclaimFn;
 use crate::death::finalizers::{Finalizer, Function, Order};

@@ -1,4 +1,4 @@
-//! The interface of objects that stay until they are freed, and of frees.
+//! Exported functions that allocate and keep uncollectable objects, and that free objects.
 
 use crate::config::Config;
 use crate::death::explicit_free::{REMEMBERED_MAX, is_listed, put};

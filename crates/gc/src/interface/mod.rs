@@ -1,7 +1,7 @@
 //! The program's interface: the functions that the crate exports, except for allocation (`mutator::alloc`).
 //!
-//! Each takes the heap's lock by `mutator::access`, pins its arguments until it returns, and leaves the work
-//! to the part that it belongs to.
+//! Each takes the heap's lock by `mutator::access`, pins its arguments until it returns, and calls the
+//! folder that does the work.
 //!
 //! # Invariants
 //! * Only `lib.rs` names files of this folder.

@@ -1,4 +1,4 @@
-//! The interface of single objects: where one starts, its size and sort, resizing; and walking over all.
+//! Exported functions on single objects (start, size, sort, resizing), and the walk over all objects.
 
 use crate::heap::Heap;
 use crate::heap::statistics::Stats;

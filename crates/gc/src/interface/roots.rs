@@ -1,4 +1,5 @@
-//! Roots that a program adds, excludes and removes ([`roots`](crate::trace::roots)).
+//! Exported functions by which a program adds, excludes and removes roots
+//! ([`roots`](crate::trace::roots)).
 
 use crate::mutator::access::{Refused, address, look};
 use crate::mutator::attach;

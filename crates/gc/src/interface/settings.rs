@@ -1,4 +1,4 @@
-//! The settings that a program may change while the heap is in use.
+//! Exported functions that change settings while the heap is in use.
 
 use crate::config::Config;
 use crate::instance::{Collector, INSTANCE};

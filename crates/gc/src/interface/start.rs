@@ -1,4 +1,5 @@
-//! Starting the heap, types, threads, blocking regions, and forks.
+//! Exported functions that start the heap, make types, register threads, enclose blocking regions, and
+//! surround forks.
 
 use crate::config::Config;
 use crate::config::sizing::Sizing;

@@ -1,11 +1,12 @@
-//! The world in a program's own hands: stopping all threads or single ones, and the ends of stacks.
+//! Exported functions by which a program stops all threads or single ones, and reports the ends of stacks.
 //!
-//! A program whose threads change stacks must report that. The collector scans a thread's stack from the
-//! stack pointer to the stack's *end*. The C library reports that end only for the stack that the thread was
-//! started with.
+//! The collector scans a thread's stack from the stack pointer to the stack's *end*. The C library reports
+//! that end only for the stack that the thread was started with. A program whose threads switch to other
+//! stacks must therefore report each switch.
 //!
 //! # Invariants
-//! * Between [`stop`](fn@stop) and [`start`](fn@start) the caller is inside and holds the heap's lock.
+//! * Between [`stop`](fn@stop) and [`start`](fn@start) the caller is *inside* (`world::thread`) and holds
+//!   the heap's lock.
 //! * A suspended thread is stopped, or stops when it next comes out of the collector or of a blocking region.
 
 use crate::instance::{INSTANCE, world};

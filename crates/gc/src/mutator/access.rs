@@ -1,4 +1,5 @@
-//! Access to the heap for the program's threads: under its lock, with the caller's objects kept in place.
+//! Access to the heap for the program's threads: takes the heap's lock, and pins the objects that the
+//! caller passes.
 
 use crate::heap::Heap;
 use crate::instance::Collector;

@@ -1,4 +1,5 @@
-//! Allocation beyond the inline functions: the next run, the next block, a collection, large objects.
+//! The slow paths of allocation, behind the header's inline functions: the next run, the next block, a
+//! collection, large objects.
 
 use crate::config::Config;
 use crate::death::explicit_free;

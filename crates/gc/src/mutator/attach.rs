@@ -1,9 +1,10 @@
 //! Threads and the heap: attachment, the lock, blocking regions, and the end of a thread.
 //!
 //! # Invariants
-//! * A thread that waits for the heap's lock counts as blocked, so that the collection that holds it does not
-//!   wait for the thread.
-//! * A collection leaves out a thread that is attaching: it holds no pointer before it has had the lock.
+//! * A thread that waits for the heap's lock counts as blocked, so that a collection, which holds the
+//!   lock, does not wait for the thread.
+//! * A collection ignores a thread that is attaching, as the thread can hold no pointer before it has had
+//!   the lock.
 
 use crate::instance::{Collector, INSTANCE, world};
 use crate::process::{loader, local, signal, thread_key, tid};

@@ -1,4 +1,4 @@
-//! The collections that allocations make: when, and whether a slice, a minor collection or a whole one.
+//! Decides when an allocation collects, and whether it makes a slice, a minor collection or a whole one.
 
 use crate::config::Config;
 use crate::heap::Heap;

@@ -1,12 +1,11 @@
-//! Slices while the program has nothing else to do.
+//! Slices of a collection while the program has nothing else to do ([`idle`]).
 //!
-//! A program that waits for input, or for the next frame, can spend that time on the collection that is
-//! coming anyway. Such a program offers an amount of time ([`idle`]). A slice yields within about ten
-//! microseconds when another thread is ready. While another thread runs the time is not idle: a slice would
-//! stop that thread.
+//! A program that waits for input, or for the next frame, can offer that time for the next collection. A
+//! slice yields within about ten microseconds when another thread is ready. No slice begins while another
+//! thread runs, as the slice would stop that thread.
 //!
-//! Source: Bates, section "Improving the Results": there the scheduler runs slices while no thread is ready.
-//! Yielding to threads that become ready kept slices out of the distributions.
+//! Source: Bates, section "Improving the Results": his scheduler runs slices while no thread is ready.
+//! Yielding to threads that become ready kept slices out of the distributions of response times.
 
 use crate::heap::Heap;
 use crate::instance::{Collector, world};

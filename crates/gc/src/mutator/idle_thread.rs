@@ -1,24 +1,26 @@
-//! The idle thread: a thread of the collector's own that uses the time in which the whole program waits.
+//! The idle thread: a thread of the collector's that collects while all threads of the program wait.
 //!
 //! ```text
-//!  mutator   ── blocking region ──────────────────────────────▶ out: a slice that runs gives way
-//!                  │ pokes, if there is work                          ▲
-//!  this      parked ──▶ is everybody blocked? ──▶ slices ──▶ gives way ┘ ──▶ parked
+//!  program's ── blocking region ─────────────────────────────▶ leaves: a slice under way yields
+//!                  │ wakes the idle thread, if there is work          ▲
+//!  idle      asleep ──▶ are all others blocked? ──▶ slices ──▶ yields ─┘ ──▶ asleep
 //! ```
 //!
-//! A program that waits in blocking regions need not call [`idle`](fn@crate::mutator::idle::idle) itself:
-//! this thread does. The thread is made, if the settings enable it, when a thread first enters such a region;
-//! a forked child makes another. The thread runs the finalizers of objects that its collections find dead.
+//! A *blocking region* is code in which a thread has promised not to touch the heap. With the idle thread,
+//! a program that waits in such regions need not call [`idle`](fn@crate::mutator::idle::idle). The idle
+//! thread is made, if the settings enable it, when a thread first enters such a region; a forked child
+//! makes another. It runs the finalizers of objects that its collections find dead.
 //!
 //! # Invariants
-//! * While it is parked it is blocked: nobody waits for it, and it is no mutator that runs.
-//! * The thread begins no slice while another registered thread runs. A thread that comes out of its region
-//!   does not wait long: the slice yields to it ([`Waiting`](crate::world::budget::Waiting)).
-//! * A collection's end, which cannot be cut short, is made when all threads have waited for as long.
-//! * Every thread that could be the last to run pokes it: on entering a blocking region, and on ending.
+//! * While it sleeps it counts as blocked: no collection waits for it.
+//! * It begins no slice while another registered thread runs. A slice yields to a thread that leaves its
+//!   region ([`Waiting`](crate::world::budget::Waiting)).
+//! * The last slice of a collection cannot be cut short. It is made only after all threads have been
+//!   blocked for as long as it will take.
+//! * Every thread that could be the last to run wakes it: on entering a blocking region, and on ending.
 //!
-//! Source: Bates, section "Improving the Results": slices while no thread is ready. There the scheduler runs
-//! them; a library has no scheduler, and this thread stands in for it.
+//! Source: Bates, section "Improving the Results": slices while no thread is ready. His scheduler runs the
+//! slices; a library has no scheduler, so this thread does.
 
 use crate::instance::world;
 use crate::mutator::{attach, idle};

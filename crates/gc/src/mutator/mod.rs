@@ -1,6 +1,7 @@
-//! The mutator: allocation by the program's threads, and the collections that it makes.
+//! The mutator (the program's threads, as the collector sees them): allocation, and the collections that
+//! allocation makes.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! | --- | --- |
 //! | `attach`, `access` | attaching threads to the heap, and access to it |
 //! | `start`, `types` | the start of a heap, and its types |

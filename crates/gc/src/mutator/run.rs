@@ -1,4 +1,4 @@
-//! Running finalizers and disclaimers, with the world going on and no lock held.
+//! Runs due finalizers and disclaimers, while the program's threads run and with no lock held.
 
 use crate::death::Deaths;
 use crate::death::disclaim::Disclaimer;

@@ -1,4 +1,4 @@
-//! Sampled objects: they are recorded when they are made, and reported when they have died.
+//! Calls of the sampler: a sampled object is recorded when it is allocated, and reported when it has died.
 
 use crate::death::samples::Token;
 use crate::heap::Heap;

@@ -1,4 +1,4 @@
-//! The start of a heap.
+//! Starts a heap: reserves its memory and applies its settings.
 
 use crate::config::{Config, STACK_WORDS};
 use crate::heap::Heap;

@@ -1,4 +1,5 @@
-//! Supply: where a thread's next block comes from: one with room, a free one, or a collection first.
+//! The source of a thread's next block: a block with room or a free one, after a collection if the budget
+//! is spent.
 
 use crate::instance::Collector;
 use crate::space::block::{Block, Region, Scan, count_of, pairs_of};

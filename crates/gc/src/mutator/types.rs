@@ -1,4 +1,4 @@
-//! Types and slots, made when a program first names them.
+//! Types and slots, each made when a program first requests it.
 
 use crate::heap::Heap;
 use crate::instance::Collector;

@@ -1,6 +1,7 @@
-//! Modes for finding errors: all invariants checked in every phase, and collections at random points.
+//! Modes for finding errors: checks of all invariants in every phase (`paranoid`), and collections at
+//! random allocations (`eager`).
 //!
-//! The modes are settings of a heap and not of a build: the same program is run again with them.
+//! The modes are settings of a heap and need no other build.
 //!
 //! ```text
 //! paranoid   check ─ retire, pin, trace ─ check ─ sweep ─ check          a broken invariant ends the process
@@ -10,13 +11,13 @@
 //! poison     sweep: overwrite dead objects                               (`sweep`)
 //! ```
 //!
-//! Together they show an object that is freed too early at the next allocation, to the object's owner.
+//! With all modes on, an object that is freed too early is overwritten at the next allocation, where its
+//! user finds the damage.
 //!
 //! # Random points
-//! Each allocation collects with one chance in n, whatever came before. A run is handed out whole, and the
-//! inlined path tests nothing. For this the run is cut where the next allocation would collect, the cut is
-//! recorded, and the slow path that follows collects. If a run is not used up to its cut, the next draw is
-//! independent of it: nobody has seen the cut.
+//! Each allocation collects with probability 1/n, independently of all others. The inlined path has no
+//! test for this: a run is cut where the next allocation is to collect, and the slow path that follows
+//! collects. If a run is not used up to its cut, the next cut is drawn anew.
 
 use crate::config::Config;
 use crate::world::thread::Thread;

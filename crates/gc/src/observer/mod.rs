@@ -1,8 +1,9 @@
-//! The observer: collections at random allocations (`checks`) and samples of objects (`sampling`).
+//! The observer: the two features that act on selected allocations, collections at random ones (`checks`)
+//! and samples of objects (`sampling`).
 //!
 //! # Invariants
-//! * One word is set while anything is observed ([`Observer::if_on`]). A path of allocation reads that word
-//!   once, where a run has ended, and has nothing else of this folder while it is 0.
+//! * One word is nonzero while either is on ([`Observer::if_on`]). The allocation path reads that word
+//!   once at the end of each run. While the word is 0, this folder costs nothing more.
 
 pub(crate) mod checks;
 pub(crate) mod sampling;

@@ -1,18 +1,19 @@
-//! Sampled objects, for a profile of who holds the heap: they are remembered until they die.
+//! Selection of the objects that a heap profile samples.
 //!
-//! The inlined paths of allocation test nothing. A run ends before the object that is to be a sample. The
-//! sample is the only object of the next run, so that the slow path hands it out. The [`Sampler`] draws the
-//! number of objects of a slot before the next sample.
+//! The inlined allocation paths have no test for samples. A run ends before the object that is to be a
+//! sample. The sample is the only object of the next run, so the slow path hands it out. The [`Sampler`]
+//! draws the number of objects of a slot before the next sample.
 //!
 //! ```text
-//! run      ▢ ▢ ▢ ▢ ▢ ▢ ▢ ▢        left = 4: the fourth object from here is the sample
-//! handed   ▢ ▢ ▢                  then the run is used up, and left = 1
-//! handed         ▢                one object, recorded with the stack of who asked
+//! free     ▢ ▢ ▢ ▢ ▢ ▢ ▢ ▢        left = 4: the fourth object from here is the sample
+//! 1st run  ▢ ▢ ▢                  then the run is used up, and left = 1
+//! 2nd run        ▢                one object, recorded with the caller's stack
 //! ```
 //!
 //! # Invariants
-//! * `left` counts the objects to come of a thread's slot, beyond its run, up to and with the sample; 0 means
-//!   that none was drawn. Unused objects of a run are counted back, so samples depend on requests alone.
+//! * `left` belongs to a thread and a slot: it is the number of objects to allocate beyond the present
+//!   run, up to and including the sample. 0 means that no sample was drawn. Unused objects of a run are
+//!   added again, so samples depend on requests alone.
 
 use crate::death::samples::Token;
 use crate::world::thread::Thread;

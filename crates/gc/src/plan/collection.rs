@@ -1,18 +1,19 @@
-//! A whole collection, from its preparation to the return of memory.
+//! The steps of a whole collection, from its preparation to the return of memory.
 //!
 //! ```text
 //! prepare   loader's list, room in the lists      (locks may be taken: the world still runs)
 //! stop      every thread
-//! retire    the caller's runs go back, freed objects go; others' runs are kept
-//! pin       objects that must not move, where anything does (`evacuation`)
+//! retire    the caller's unused runs and freed objects become free; other threads keep their runs
+//! pin       objects that must not move, in a plan that moves others (`evacuation`)
 //! roots     static data, stacks, kept objects
-//! trace     finalizers and links too
+//! trace     from there, with finalizers and links
 //! sweep     bitmaps: marks become allocation bits; empty blocks go to the pool
-//! go on
+//! restart   every thread
 //! return    the pool's surplus blocks
 //! ```
 //!
-//! No step in between takes a lock: a stopped thread may hold the page layer's or `malloc`'s.
+//! No step between stop and restart takes a lock: a stopped thread may hold the page layer's or
+//! `malloc`'s.
 
 use crate::config::sizing::Sizing;
 use crate::death::{Deaths, ephemerons, finalizers, links};

@@ -1,10 +1,11 @@
-//! The decisions of a plan: objects to copy, the source of new memory, the steps of a collection.
+//! The trait [`Plan`]: the decisions in which plans differ (objects to copy, the source of new memory, the
+//! steps of a collection).
 //!
 //! The defaults are those of a heap in which objects stay and every collection traces all of it.
 //!
 //! # Invariants
-//! * The heap is under its lock, and its plan is this one. Methods are called while the program runs, unless
-//!   their comment says otherwise.
+//! * The caller holds the heap's lock. Methods are called while the program runs, unless their comment
+//!   says otherwise.
 
 use crate::heap::Heap;
 use crate::plan::evacuation::Copies;

@@ -1,11 +1,12 @@
-//! Plans that move: which blocks are emptied, what in them must stay, and where the rest goes.
+//! Evacuation, for plans that move objects: which blocks are emptied, which of their objects must stay,
+//! and where the others are copied.
 //!
-//! The blocks are chosen here for the mostly-copying plan and for major collections under `appel`, which
-//! empty every block they can, or every block that is not dense. For minor ones see `appel::promote`.
+//! This file chooses the blocks for the mostly-copying plan and for major collections of `appel`. For
+//! minor ones see `appel::promote`.
 //!
 //! ```text
-//! plan      blocks that should be sparse, as many as there is room to copy from   (before the world stops)
-//! pin       what untyped objects and finalizers lead to in them, and objects in tables by address
+//! plan      choose sparse blocks, as many as can be copied into free memory       (before the world stops)
+//! pin       objects in them that untyped objects or finalizers lead to, or whose addresses are in tables
 //! root      registers, stacks, static data: mark and pin; then precise roots
 //! graph     `mark`: copy what fields lead to, mark the rest where it is
 //! free      blocks without pinned objects are freed whole; holes around pinned ones are reused (`sweep`)
@@ -14,20 +15,20 @@
 //! # Invariants
 //! * Everything an ambiguous pointer may lead to is pinned before the first object moves.
 //! * A copy goes to a block of the same slot: size, sort and alignment are the same there.
-//! * No room for a copy is no failure: the object stays where it is.
+//! * An object for whose copy there is no room stays where it is.
 //! * The code here takes no lock and does not use the page layer while the world stands still.
 //!
 //! # Source
 //! Smith and Morrisett 1998, section 2.2.1: pin, root, graph, free and sweep in one traversal, typed and
-//! untyped objects in one heap. As there, *all* untyped objects are searched for pointers first, the dead
-//! ones too: the trace finds the live ones only later. Departures:
+//! untyped objects in one heap. As in the source, *all* untyped objects are searched for pointers first,
+//! even dead ones: the trace finds out only later which are alive. Departures:
 //! * Objects are pinned, not pages, and the holes around them are used again (the source wasted them).
 //! * Only blocks that should be sparse, by the survivors of the last collections, are emptied
 //!   ([`Young`](crate::space::survivor_statistics::Young)). Dense ones, and those whose survivors lie
 //!   together, are marked in place, which costs less. The reserve is therefore the bytes to copy and not half
 //!   of the heap (the source ran in 4.5 times its live data).
-//! * Blocks with a stopped thread's run stay. Objects whose addresses are in tables stay, too: objects with
-//!   finalizers, keys of ephemerons, and objects that links lie in.
+//! * Blocks with a stopped thread's run stay. So do objects whose addresses are in tables: objects with
+//!   finalizers, keys of ephemerons, and objects that contain links.
 
 use crate::death::disclaim::Disclaimers;
 use crate::death::finalizers::Finalizer;

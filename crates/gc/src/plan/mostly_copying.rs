@@ -1,7 +1,8 @@
 //! The plan `mostly_copying`: objects in sparse blocks move, unless an ambiguous pointer leads to them.
 //!
 //! # Invariants
-//! * No more is kept free for copies than emptying frees, unless all is to move (`restless`).
+//! * The memory kept free for copies is at most the memory that evacuation frees, unless every object is
+//!   to move (`restless`).
 //!
 //! Source: Smith and Morrisett 1998; [`evacuation`](crate::plan::evacuation) has the departures.
 

@@ -1,8 +1,8 @@
-//! The sweep after a trace: marks become allocation bits, blocks are sorted by whether they have room, and
-//! empty ones are freed.
+//! The sweep after a trace: marks become allocation bits, blocks with room are listed, and empty ones are
+//! freed.
 //!
-//! Objects are not swept one by one: the sweep reads bitmaps only (one pair of words for 64 objects), and
-//! allocating threads find runs of free objects in them. Free memory is not touched before it is used again.
+//! Objects are not swept one by one: the sweep reads only the bitmaps (one pair of words for 64 objects),
+//! in which threads later find runs of free objects. Free memory is not touched before it is used again.
 
 use crate::heap::Heap;
 use crate::plan::contract::Plan;

@@ -1,8 +1,8 @@
-//! Cards: one byte a page, which the program sets itself at each store of a pointer.
+//! Cards: one byte for each page, which the program itself sets at each store of a pointer.
 //!
 //! # Invariants
 //! * Either all addresses of the heap's span have cards, or none; cards are never unmapped.
-//! * The span is empty until its cards are there: its length is set last, and read first.
+//! * The span is empty until its cards are mapped: its length is set last, and read first.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

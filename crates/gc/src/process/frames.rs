@@ -1,4 +1,5 @@
-//! Frames: the exact places of pointers on stacks, which may be changed when their objects move.
+//! Frames: records on a thread's stack that give the exact places of its pointers, so that their objects
+//! may move.
 //!
 //! ```text
 //!  vel_gc_frames (thread-local) ──▶ frame ── below ──▶ frame ──▶ ... ──▶ BOTTOM
@@ -10,14 +11,14 @@
 //! [`Config::precise_stacks`](crate::Config::precise_stacks) nothing else of a stack is scanned, so that
 //! nothing is pinned from there.
 //!
-//! The collector's own functions hold addresses of objects, too, which are in no frame of the program's. The
-//! objects they were given (`mutator::access`) stay where they are until they return. The object they are
-//! about to return stays until the next call (`hand_over`).
+//! The collector's own functions also hold addresses of objects, which are in no frame. Objects passed to
+//! such a function stay where they are until it returns (`mutator::access`). An object that it returns
+//! stays until the thread's next call (`hand_over`).
 //!
 //! # Invariants
 //! * A linked frame is complete. The link is the last store of a push and the only one of a pop: a thread may
 //!   be stopped anywhere.
-//! * Frames are scanned after everything ambiguous: their objects may move then.
+//! * Frames are scanned after all ambiguous roots, when every object that must stay has been pinned.
 
 use crate::process::local;
 use core::cell::Cell;

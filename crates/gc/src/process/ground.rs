@@ -1,7 +1,8 @@
-//! The ground of heaps: the process's pager ([`vellum_pager::process`]) if it has one, else the page layer.
+//! The provider of memory for heaps: the process's pager ([`vellum_pager::process`]) if it has one, else
+//! the page layer.
 //!
 //! # Invariants
-//! * The first question settles it, for good, even in a forked child.
+//! * The first query decides, for good, even in a forked child.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use vellum_pager::{Pager, process};

@@ -1,13 +1,14 @@
-//! The crew of markers: the helper threads, and the words by which they and the leader share work.
+//! Helper threads that mark together with the collecting thread (the leader), and the statics by which
+//! they share work.
 //!
 //! Helpers are threads that are not registered with the C library ([`vellum_sys::thread`]), one for each
 //! marker beyond the first. They are made before the first collection that uses them and sleep between
-//! collections. They end with the process, or before it changes its credentials ([`bar`]). `trace::parallel`
-//! has their work.
+//! collections. They end with the process, or before it changes its credentials ([`bar`]).
+//! `trace::parallel` describes their work.
 //!
 //! # Invariants
 //! * Helpers touch no thread-local storage, and allocate nothing.
-//! * They are made under the heap's lock.
+//! * They are started under the heap's lock.
 
 use crate::process::work_packets::{Crew, MEMBERS_MAX};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

@@ -3,7 +3,8 @@
 //! # Invariants
 //! * The hooks for roots and for libraries run with the world stopped, or with the loader's list locked. They
 //!   take no lock and allocate nothing.
-//! * The hooks for events, and for the beginning and the need of a collection, run with the heap's lock held.
+//! * The hooks for events, for the beginning of a collection, and for the decision whether to collect run
+//!   with the heap's lock held.
 
 use crate::process::visitor::Visitor;
 use core::ffi::{c_char, c_int, c_void};

@@ -1,4 +1,5 @@
-//! `dl_iterate_phdr`'s lock: held during a collection; may stay locked in a forked child.
+//! The dynamic loader's lock (that of `dl_iterate_phdr`): held during a collection, and possibly stuck in
+//! a forked child.
 //!
 //! Reading the loader's list of libraries takes a lock of the loader's, and so does changing it. A collection
 //! holds that lock from its reading of the list to its end ([`still`]). Threads in blocking regions still
@@ -9,8 +10,8 @@
 //! never takes it: its libraries are those of the fork, and no others can come.
 //!
 //! ```text
-//! first thread   dl_iterate_phdr ─ which mutex among the loader's variables is mine now? ─▶ MUTEX
-//! fork           prepare: the list is read again, if MUTEX is free      child: is MUTEX held? ─▶ STUCK
+//! first thread   in dl_iterate_phdr: finds the mutex of the loader that it owns now ─▶ MUTEX
+//! fork           before: reads the list again, if MUTEX is free        child: MUTEX is held ─▶ STUCK
 //! ```
 //!
 //! If no such mutex is found (another C library, another layout), a child takes the lock as usual.

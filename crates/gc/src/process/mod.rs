@@ -1,17 +1,17 @@
-//! The things that belong to the process and not to a heap. All statics of the crate are here, but for the
+//! State that belongs to the process and not to a heap. All statics of the crate are here, except the
 //! collector's instance (`instance`).
 //!
-//! | file | what it is |
+//! | file | contents |
 //! | --- | --- |
-//! | `arch` | what depends on the machine |
-//! | `local`, `frames` | the thread-local variables of the header, which are exported |
-//! | `cards` | the cards of the header, which are exported |
+//! | `arch` | machine-dependent code |
+//! | `local`, `frames` | the exported thread-local variables of `vellum_gc.h` |
+//! | `cards` | the exported cards of `vellum_gc.h`: one byte for each page, set at writes |
 //! | `hooks`, `visitor` | the program's functions that the collector calls |
 //! | `signal` | the signal that stops threads |
 //! | `thread_key` | the key by which the C library reports that a thread ends |
 //! | `loader` | the loader's lock |
 //! | `ground` | whether the process has a pager |
-//! | `helpers`, `work_packets` | the crew of markers |
+//! | `helpers`, `work_packets` | the threads that mark together |
 
 pub(crate) mod arch;
 pub(crate) mod cards;

@@ -1,14 +1,16 @@
-//! The visitor, by which a callback of the program names references.
+//! The visitor: the interface by which a callback of the program reports references to the collector.
 //!
-//! A *trace callback* is called for each object of its type that is found alive. The callback may leave words
-//! out: these keep nothing alive (a weak table). The callback may name words elsewhere (an object whose
-//! references are in memory of `malloc`). A *roots callback* names roots in the same way.
+//! A *trace callback* is called for each object of its type that is found alive. It reports the object's
+//! references. Words that it does not report keep nothing alive (a weak table). It may report words
+//! outside the object (references in memory of `malloc`). A *roots callback* reports roots in the same
+//! way.
 //!
 //! # Invariants
-//! * Callbacks run while the world is stopped, so they may take no lock and allocate nothing.
+//! * Callbacks run while the world is stopped, so they may neither take a lock nor allocate.
 //! * They run on the thread that collects: in a heap with such types one thread marks.
-//! * The words they name are followed as ambiguous pointers, whose objects stay where they are. A plan that
-//!   moves objects may have moved them by then: under such a plan there are no trace callbacks.
+//! * Reported words are followed as ambiguous pointers, whose objects must not move. In a plan that moves
+//!   objects, the object may have moved before it is reported. Such plans therefore have no trace
+//!   callbacks.
 
 use core::ffi::c_void;
 use vellum_sys::{Addr, Span};

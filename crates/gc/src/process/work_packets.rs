@@ -1,4 +1,4 @@
-//! Work packets: the threads that trace together, and their shared entries. The lock-free part of `parallel`.
+//! Work packets: the lock-free structures by which the threads of `parallel` share the objects to scan.
 //!
 //! ```text
 //!  blank ──claim──▶ being filled ──share──▶ full ──take──▶ being emptied onto a stack ──give back──▶ blank
@@ -7,22 +7,23 @@
 //!       ──resume─▶
 //! ```
 //!
-//! A word holds the number of the trace, the number of members, and the number of idle members. One load
-//! therefore shows whether a trace is over. A thread that comes late, or wakes up in a later trace, finds out
-//! by the same comparison with which it would join. The leader does not wait for helpers that have not begun.
+//! The *crew* is the set of threads that trace together, its *members*. One word holds the number of the
+//! trace, of members, and of idle members. One load therefore shows whether a trace is over. A thread that
+//! is late fails to join, as its compare-and-swap includes the number of the trace. The leader does not
+//! wait for helpers that have not begun.
 //!
 //! # Invariants
 //! * A busy member may hold packets, and entries on its own stack; an idle one holds nothing.
 //! * A member becomes busy *before* it takes a packet, and idle only after it has found none. When all are
-//!   idle, no packet is full: the last member to become idle has found none after every packet was shared.
+//!   idle, no packet is full: the last to become idle found none after every packet was shared.
 //! * The crew does not close while a member is busy, so that a busy member need not test which trace it is.
 //!
 //!   trace it is.
 //!
 //! The module is written over `loom`'s atomics under `--cfg loom`, where its tests explore the interleavings.
 //!
-//! Source: work packets as in Ossia, Ben-Yitzhak, Goft, Kolodner, Leikehman and Owshanko 2002. There are so
-//! few of them here that two words of bits replace their lists.
+//! Source: work packets as in Ossia, Ben-Yitzhak, Goft, Kolodner, Leikehman and Owshanko 2002. This
+//! collector has few packets, so two bitmaps of one word each replace the lists of packets.
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU64, Ordering};

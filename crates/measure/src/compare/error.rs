@@ -1,4 +1,4 @@
-//! Errors of a comparison: why the arms cannot be compared, checked before anything is computed.
+//! Errors of a comparison: the reasons why arms cannot be compared, checked before any computation.
 
 use super::{Arms, Options, TELLING_FROM};
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! The two ratios of a comparison, b/a and control/a, and the verdict that follows from both.
+//! The two ratios of a comparison, b/a and control/a, and the verdict (faster, slower or no difference).
 
 use crate::{Estimator, Interval, percent};
 use serde::Serialize;

@@ -1,6 +1,6 @@
-//! The words after a header, parsed by the role that the header gives them.
+//! The body of a line: the words after its header, parsed according to the header.
 //!
-//! Every word is parsed as the type of its role. A start is a whole number of nanoseconds: a floating-point
+//! Each word is parsed as the type of its role. A start is a whole number of nanoseconds: a floating-point
 //! number is not exact once the machine has been up for 104 days.
 
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! Escapes for names and labels, since spaces and colons separate the fields of a line.
 //!
-//! Percent-encoding (RFC 3986, section 2.1): bytes with a meaning of their own become `%` and two hexadecimal
-//! digits. Letters beyond ASCII stay as they are. Reading is strict: a `%` that starts no escape is an error
-//! with its place. A file written without escapes would otherwise be misread.
+//! Percent-encoding (RFC 3986, section 2.1): bytes with a special meaning in the format become `%` and two
+//! hexadecimal digits. Letters beyond ASCII stay as they are. Reading is strict: a `%` that starts no escape
+//! is reported as an error with its position. Otherwise a file written without escapes would be misread.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};

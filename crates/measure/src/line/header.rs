@@ -5,10 +5,10 @@
 //! name shape  kind     labels  quantity unit
 //! ```
 //!
-//! Shape and kind together determine how the words behind the header are read (the role). Shapes of values
-//! (`1l` a line, `1d` dots, `1h` a histogram) are only hints for plots.
+//! Shape and kind together determine the role of the words behind the header, and so how they are read. For
+//! values, the shape is only a hint for plots: `1l` means a line, `1d` dots, `1h` a histogram.
 //!
-//! A header of five fields lacks the quantity, which then follows from the unit.
+//! In a header of five fields the quantity is missing; it then follows from the unit.
 //!
 //! Source: Bates prints `BASE:1l:Observation::Time:us`, `GCSCHED:1d:Observation:n:Time:us` and
 //! `BASE:summary:Sample:n:Time:us` without describing the fields. The third and fourth field, and the fifth

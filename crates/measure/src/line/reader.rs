@@ -1,14 +1,14 @@
-//! The reader: text lines to series and summaries, one at a time.
+//! The reader: parses text lines into series and summaries, and returns them one at a time.
 //!
 //! ```text
 //! bytes ─▶ line ─▶ header, body ─▶ values: a series is opened ┐
-//!                                  column, marks, about: added ├─▶ entry, at the first line not of it
+//!                                  column, marks, facts: added ├─▶ entry, at the first line of another
 //!                                  summary ───────────────────┘
 //! ```
 //!
 //! Invariants:
-//! - memory holds one line and one series, whatever the length of the file; a line may be as long as memory;
-//! - every line is an entry, part of one, blank, a remark (`#`), or reported; none is skipped silently;
+//! - memory holds one line and one series, whatever the length of the file; only memory limits a line;
+//! - every line is an entry, part of an entry, blank, a comment (`#`) or an error: none is skipped silently;
 //! - after a malformed line that may belong to another series, no line is added to the series before it.
 
 use std::io::{self, BufRead};

@@ -1,4 +1,4 @@
-//! The words of a line, each with its column.
+//! Splits a line into words, each with its position in the line.
 
 /// A word with the column where it begins.
 pub(super) type Word<'a> = (usize, &'a str);

@@ -1,4 +1,4 @@
-//! The writer: series and summaries to text lines, also value by value as they are measured.
+//! The writer: formats series and summaries as text lines, also value by value during a measurement.
 //!
 //! Numbers have the fewest digits that are read back as the same number. Columns with nothing but zeros or
 //! missing values are left out. A series is checked before its first byte is written, so everything written

@@ -1,4 +1,4 @@
-//! Disturbances: observations that took longer than those around them, as events in time.
+//! Finds disturbances, which are events in time: observations that took longer than those around them.
 //!
 //! A periodic disturbance of a few microseconds is small beside a preemption a thousand times longer, and
 //! beside the noise of the operation. Events are therefore sorted by size into shells, each from one size to

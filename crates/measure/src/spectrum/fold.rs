@@ -1,19 +1,19 @@
-//! Folding: finds the events that keep a beat.
+//! Folding: finds the events that belong to a beat, by their phase.
 //!
 //! Phases (times modulo the period) lie on a circle. Those of events on the beat fall into one arc, the
 //! others anywhere. The chosen arc has the largest surplus of events over an even spread. Inside it events
-//! are denser than on average; at its ends the density falls to the average. The largest surplus over n is
-//! Kuiper's statistic, computed in one pass over the sorted phases.
+//! are denser than on average; at its ends the density falls to the average. The largest surplus, divided by
+//! n, is Kuiper's statistic, computed in one pass over the sorted phases.
 //!
 //! ```text
 //!         ·  ·        ·      ·····×××××××××·····    ·      ·        phase 0 to 1
 //!                               └── the arc ──┘
 //! ```
 //!
-//! The beat of a sleeping thread drifts: each period ends a little late, and the next starts from there. Over
-//! seconds the phase goes round the circle, but over a few periods it hardly moves. The span is therefore
-//! also cut into windows, each with its own arc. The chosen number of windows explains most beyond the
-//! surplus that chance gives as many arcs.
+//! The beat of a sleeping thread drifts: each period ends a little late, and the next starts from there.
+//! Over seconds the phase turns through the whole circle, but over a few periods it hardly moves. The span
+//! is therefore also cut into windows, each with its own arc. The chosen number of windows has the largest
+//! surplus after the surplus that this number of arcs has by chance is subtracted.
 
 use super::disturbance::Disturbance;
 

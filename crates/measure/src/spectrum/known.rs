@@ -4,9 +4,9 @@
 //! frequencies come from outside: the kernel's `CONFIG_HZ`, and the rate at which the marks of a collector or
 //! an allocator begin.
 //!
-//! A beat matches a frequency if they differ by less than [`MATCH_TOLERANCE`]. A beat also matches at a small
-//! multiple or fraction of a frequency: once every second, third … time, or several times in one. The
-//! tolerance is then the narrower [`MULTIPLE_TOLERANCE`], since one of many ratios is always near.
+//! A beat matches a frequency if they differ by less than [`MATCH_TOLERANCE`]. A beat also matches at a
+//! small multiple or fraction of a frequency: at every second tick, or several times per tick. The tolerance
+//! is then the narrower [`MULTIPLE_TOLERANCE`], because one of many ratios is always close by chance.
 
 use std::fmt;
 

@@ -1,10 +1,11 @@
-//! The periodogram of events in time.
+//! The periodogram of events in time: the strength of each frequency.
 //!
-//! Each event is a vector of length 1 in the direction of a hand turning with frequency f. Vectors of events
-//! that come with that frequency, or a divisor of it, point in one direction; others cancel. Of n events
+//! Each event is a unit vector in the direction of a clock hand that turns with frequency f. Vectors of
+//! events that come with that frequency, or a divisor of it, point in one direction; others cancel. For n
+//! events, the power is
 //!
 //! ```text
-//! z(f) = |Σ exp(−2πi f t)|² / n        n if all point one way; if at random, exponential, mean 1
+//! z(f) = |Σ exp(−2πi f t)|² / n        n if all point in one direction; random: exponential, mean 1
 //! ```
 //!
 //! (Schuster 1898). The events need no even spacing. For many frequencies at once, events are counted in even

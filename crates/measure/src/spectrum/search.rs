@@ -1,4 +1,4 @@
-//! The search for beats: the loop over the five steps, and its decisions.
+//! The search for beats (periodic disturbances): the loop over the five steps of [`super`].
 //!
 //! ```text
 //! ranges of shells ─▶ strongest line not ruled out ─▶ order ─▶ fold ─┬─▶ a beat: report it, take its

@@ -1,4 +1,4 @@
-//! Tests with planted beats, and with series that have none.
+//! Tests of the search, with planted beats (periodic disturbances) and with series that have none.
 //!
 //! Each series comes from a seed, which a failing test prints. The periods of the planted beats are exact to
 //! the nanosecond.

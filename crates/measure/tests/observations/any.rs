@@ -1,4 +1,4 @@
-//! Generators of series of every kind, for tests that write and read them.
+//! Generators of random series of every kind, for tests that write series and read them back.
 
 use proptest::collection::vec;
 use proptest::option;

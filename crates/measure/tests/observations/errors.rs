@@ -1,5 +1,5 @@
-//! Tests of malformed lines: each error is reported by number and column, with a remedy, and skipped or
-//! refused as chosen.
+//! Tests of malformed lines: each error is reported with its line, its column and a remedy; the line is
+//! skipped or refused as chosen.
 
 use std::io::{self, Read};
 

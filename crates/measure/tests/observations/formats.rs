@@ -1,4 +1,4 @@
-//! Tests of the formats: written series are read back unchanged, and the source's own lines are read.
+//! Tests of the formats: written series are read back unchanged, and lines of Bates' paper are read.
 
 use std::io::BufReader;
 

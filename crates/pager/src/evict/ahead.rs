@@ -1,10 +1,11 @@
-//! Reading pages ahead of the program's faults.
+//! Reading pages of the store before the program touches them.
 //!
-//! The kernel's own reading ahead is off (`MADV_RANDOM`): its folios of many pages stay in memory while any
-//! page is used. Here a *stream* is a run of pages that came into memory between two searches, each by a
-//! separate fault. The pages behind a stream are read in windows that grow while the program reaches them.
+//! The kernel's own readahead is off (`MADV_RANDOM`), because its folios of many pages stay in memory while
+//! any page of the folio is used. This file searches for streams instead. A *stream* is a run of
+//! neighbouring pages that came into memory between two searches, each by a separate fault. The pages that
+//! follow a stream are read in windows, which grow while the program reaches the pages read.
 //!
-//! A search that finds nothing puts the next one off, so that a program that goes to and fro pays little.
+//! After a search without a result the next search is delayed, so random access costs little.
 
 use super::{Evictor, in_store};
 use crate::units::{PAGE, STEP};

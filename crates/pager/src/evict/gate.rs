@@ -1,9 +1,9 @@
-//! The gate: a thread that holds the faults of the store while the frames are full.
+//! The gate: a thread that makes page faults on the store wait while the frames are full.
 //!
-//! A program fills memory faster than a disk takes it, so that no evicting thread, however prompt, would hold
-//! the bound. The kernel has faults that bring a page of a file into memory wait while a hole is made in that
-//! file (its `invalidate_lock`). While the gate is shut, this thread makes a hole over and over, in a page of
-//! the store that no object has. Meanwhile the program can use all its pages in memory.
+//! A program can fill memory faster than a disk writes, so an evicting thread alone cannot hold the bound.
+//! While a hole is punched in a file, the kernel makes faults wait that bring a page of that file into
+//! memory (its `invalidate_lock`). While the gate is shut, this thread punches holes without a pause, in a
+//! page of the store that no object has. Pages that are in memory stay usable.
 
 use crate::pager::{A_WHILE_NS, Pager};
 use core::cell::UnsafeCell;

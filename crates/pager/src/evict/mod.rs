@@ -1,10 +1,10 @@
 //! The evicting thread. It opens the store, answers requests, and keeps the store's pages within the frames.
 //!
-//! The thread works each millisecond while pages arrive, and seldom while none do. The process's major
-//! faults, which a call returns at no cost, show how many arrived. Pages are counted only if these may have
-//! filled the frames. If all but a thirty-second of the frames are taken it evicts another thirty-second, in
-//! batches, ahead of need. The thread takes no lock that a thread of the program takes: such a thread may
-//! wait for a page.
+//! The thread works every millisecond while pages arrive, and seldom otherwise. The process's major faults,
+//! which the kernel reports at no cost, are an upper bound on the pages that arrived. The thread counts
+//! pages only if that bound says that the frames may be full. When less than 1/32 of the frames is free, it
+//! evicts another 1/32, in batches, before the frames run out. The thread takes no lock that a thread of the
+//! program takes, since such a thread may be waiting for a page.
 
 mod ahead;
 mod gate;

@@ -1,10 +1,10 @@
-//! The choice of the pages that leave memory.
+//! The choice of the pages to evict.
 //!
-//! First go discardable pages, wherever they are, without a write. Then a hand goes round the store. Each
-//! *round* it takes a thirty-second of the frames: they are unmapped, and what has changed begins to be
-//! written. Four rounds later the rest of the round is dropped. A page that the program has touched meanwhile
-//! is mapped again by the kernel without reading, and is spared. This is the second chance of a clock
-//! (Cooper, section 4), for rounds.
+//! Discardable pages go first, unwritten. Then a hand goes round the store like that of a clock. At each
+//! move it takes a *round*: a run of at most 1/32 of the frames. The round is unmapped, and its changed
+//! pages begin to be written. Four rounds later its pages are dropped. If the program has touched a page
+//! meanwhile, the kernel has mapped it again without reading, and the page is kept. This is a clock's second
+//! chance (Cooper, section 4), for rounds instead of pages.
 
 use super::{Evictor, gate, in_store};
 use crate::stats;

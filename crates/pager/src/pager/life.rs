@@ -1,6 +1,6 @@
-//! Starting a pager: its tables, its store, its threads; and ending it.
+//! Starts a pager (its tables, its store, its threads) and ends it.
 //!
-//! A step is undone if a later one fails, in the opposite order.
+//! If a step of the start fails, the earlier steps are undone in the opposite order.
 
 use super::request::Request;
 use super::{A_WHILE_NS, Config, Inner, Pager, StartError, Tables, phase};

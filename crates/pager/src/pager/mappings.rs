@@ -1,8 +1,8 @@
 //! The program's mappings as memory objects, for `mmap` and `munmap`.
 //!
-//! A program gives back any part of a mapping at any time, so that such an object ends piece by piece.
-//! Changes of the pages' attributes (`mprotect`, `mlock`) must not reach their next user. From the first
-//! change on, pages of an ended mapping get their usual attributes back.
+//! A program may unmap any part of a mapping at any time, so such an object ends piece by piece. The program
+//! may also change attributes of its pages (`mprotect`, `mlock`), which the next object there must not
+//! inherit. From the first such change on, pages of an ended mapping get their usual attributes back.
 
 use super::{Pager, Refused};
 use crate::objects::{Kind, MAPPING_PAGES_MAX};

@@ -1,10 +1,10 @@
 //! The pager's state and queries. `life` starts and ends it, and `request` passes requests to its thread.
 //! `uses` has the operations on memory objects, `mappings` those on the program's mappings, and `fork` gives
-//! children their view.
+//! children their copy of paged memory.
 //!
-//! Invariants: the tables are set before `phase` is `SERVING`, and only read since; their elements are
-//! atomics. `inner` is changed under its lock, which the evicting thread never takes: a thread that holds it
-//! may wait for a page.
+//! Invariants: the tables are set before `phase` becomes `SERVING`, and only read from then on; their
+//! elements are atomics. `inner` is changed under its lock. The evicting thread never takes that lock, since
+//! a thread that holds it may be waiting for a page.
 
 mod fork;
 mod life;

@@ -1,4 +1,4 @@
-//! Requests of the program's threads to the evicting thread, which has the store open: one at a time.
+//! Requests of the program's threads to the evicting thread, which alone has the store open: one at a time.
 
 use super::{A_WHILE_NS, Pager};
 use core::cell::UnsafeCell;

@@ -1,7 +1,7 @@
 //! A program's operations on memory objects: making, resizing, ending and marking them.
 //!
-//! Objects are runs of pages of the span, recorded in `inner`. If the store is not mapped there yet, the
-//! evicting thread maps it before an object is handed out.
+//! Objects are runs of pages of the span, recorded in `inner`. If the store is not yet mapped at an object's
+//! pages, the evicting thread maps it there before the object is handed out.
 
 use super::request::Request;
 use super::{Inner, Pager, Refused};

@@ -1,4 +1,4 @@
-//! The bound on memory, sampled beside programs that have many times the frames.
+//! Tests of the bound on memory: programs use many times their frames while their memory is sampled.
 
 use crate::common::{Limit, Pages, Random, end, start, value};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Pagers for tests, objects with a value on each page, children, time limits, and random numbers.
+//! Helpers for tests: pagers, objects with a value on each page, children, time limits, random numbers.
 
 use rustix::io::Errno;
 use std::ops::Range;

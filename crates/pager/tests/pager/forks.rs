@@ -1,4 +1,4 @@
-//! Children: what they see of paged memory, and what they do not.
+//! Tests of forked children: the paged memory that they see, and the writes that they must not see.
 
 use crate::common::{Limit, Pages, Random, child, end, fork, start, value, wait};
 use std::os::unix::process::ExitStatusExt;

@@ -1,4 +1,4 @@
-//! No room: a limit on the size of files, and file systems that keep files in memory.
+//! Tests of a store without room: a limit on file sizes, and file systems that keep files in memory.
 
 use crate::common::{Limit, Pages, end, start, start_in};
 use rustix::io::Errno;

@@ -1,5 +1,5 @@
-//! Kills and stops at any point: of a paging program, of which nothing is left, and of children while they
-//! get their view, which does not affect the parent.
+//! Tests that kill or stop processes at any point. A killed program that pages leaves nothing behind. A
+//! child killed while it copies paged memory does not affect its parent.
 
 use crate::common::{Limit, Pages, Random, directory, end, fork, start, start_in, value, wait};
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! The pager from outside, over a store on a disk.
+//! Tests of the pager through its public interface, with a store on a disk.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Random programs against a model of what their pages must hold, with few frames.
+//! Random operations with few frames, compared with a model of what the pages must hold.
 
 use crate::common::{Limit, Pages, Random, end, start};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Threads with paged stacks, like coroutines: they make and end objects while their frames come and go.
+//! Tests of threads with paged stacks, like coroutines': they make and end objects while being paged.
 
 use crate::common::{Limit, Pages, Random, end, start};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

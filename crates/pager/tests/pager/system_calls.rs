@@ -1,4 +1,4 @@
-//! System calls on paged memory, also by other processes: the kernel brings pages by itself.
+//! Tests of system calls on paged memory, also by other processes: the kernel reads the pages.
 
 use crate::common::{Limit, Pages, Random, child, start, value, wait};
 use std::fs::File;

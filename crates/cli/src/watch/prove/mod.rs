@@ -1,17 +1,17 @@
-//! `vellum watch --prove` tests the recommendation: gently squeezes the job's memory and counts the faults.
+//! `vellum watch --prove` tests the recommendation: reclaims memory stepwise and counts the faults.
 //!
 //! ```text
-//! curve ─▶ give ─▶ Squeeze: reclaim down to it ─▶ hold ─▶ faults · S / CPU time = cost seen
+//! curve ─▶ size ─▶ Squeeze: reclaim down to it ─▶ hold ─▶ faults · S / CPU time = cost
 //!            ▲                                               │
 //!            └──── Search: the next size ◀── cost allowed? ──┘ ─▶ settled: Proof, and the curve corrected
 //! ```
 //!
-//! No limit stays set while the job runs. Memory is reclaimed down to a size again and again, in small
-//! steps, and grows back afterwards. A size that costs much more than the agreed slowdown is abandoned at
-//! once. At worst, a proof costs the job some seconds of faults.
+//! S is the cost of a page fault. No limit stays set while the job runs. Memory is reclaimed down to a size
+//! again and again, and grows back afterwards. A size that costs much more than the agreed slowdown is
+//! abandoned at once. At worst, a proof costs the job some seconds of faults.
 //!
-//! Source: Weiner et al., TMO, 2022, for squeezing until pressure shows. Departure: TMO has no curve, so it
-//! begins at any size, continues for hours, and neither predicts nor reports the cost of a size.
+//! Source: Weiner et al., TMO, 2022, for reclaiming until pressure shows. Departure: TMO has no curve, so
+//! it begins at any size, continues for hours, and neither predicts nor reports the cost of a size.
 
 mod search;
 mod squeeze;

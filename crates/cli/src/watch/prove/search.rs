@@ -1,7 +1,7 @@
-//! The search for the smallest size at an acceptable cost: a pure function of the costs seen.
+//! The search for the smallest size at an acceptable cost: a pure function of the measured costs.
 //!
-//! From the advised size the search goes down by eighths while the cost is acceptable, and up while it is
-//! too high. Between an acceptable size and a size that is too small it halves the distance.
+//! The search begins at the recommended size. It goes down by eighths while the cost is acceptable, and up
+//! while the cost is too high. Between an acceptable size and a size that is too small, it bisects.
 
 /// The search ends when the two sizes differ by this share of the larger,
 const PRECISION: f64 = 1.0 / 16.0;

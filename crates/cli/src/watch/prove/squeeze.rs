@@ -1,4 +1,4 @@
-//! A control group whose memory is reclaimed in small steps, and its counts of faults and stalls.
+//! A cgroup whose memory is reclaimed in small steps, and its counts of faults and stalls.
 //!
 //! | version | reclaims by | setting |
 //! | --- | --- | --- |
@@ -7,8 +7,8 @@
 //! | 1 | `memory.limit_in_bytes`, during the write, with the OOM killer disabled | restored at once |
 //!
 //! Writing a limit below the current use makes the kernel reclaim down to it before the write returns, so
-//! the limit is needed for a moment only. If this command is killed in that moment, a guardian restores the
-//! limit and enables the killer (`memory.oom_control`; [`Keeper`]).
+//! the limit is needed for a moment only. If this command is killed in that moment, a small process
+//! ([`Keeper`]) restores the limit and enables the OOM killer (`memory.oom_control`).
 
 use crate::failure::Failure;
 use std::fs;

@@ -1,6 +1,6 @@
 //! Checks that `kill -9` of `vellum` leaves nothing set up in the kernel.
 //!
-//! Skipped if the kernel or the privilege is missing; `.ci/vm` boots a kernel that has everything.
+//! Tests are skipped without the kernel feature or the privilege; `.ci/vm` boots a kernel with all features.
 
 use crate::common::{Running, VELLUM, until};
 use crate::govern::table;

@@ -1,5 +1,5 @@
-//! The working set that `vellum run` reports. The observing thread keeps to a share of the program's CPU
-//! time; other programs would disturb that figure.
+//! Tests of the working set that `vellum run` reports. They run alone, because the observing thread keeps
+//! to a share of the program's CPU time, and other programs would disturb that figure.
 
 use crate::common::{exits, files, report, said, sh, text};
 use crate::watch::accessed_bits;

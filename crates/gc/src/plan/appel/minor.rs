@@ -1,28 +1,30 @@
 //! A minor collection: live objects of the new region are copied to the end of the old one.
 //!
 //! ```text
-//! prepare  room for copies, by how many objects survived the last time (the world still runs)
-//! stop     retire; new blocks begin to be evacuated, but those with a stopped thread's run
-//! pin      what new untyped objects, dead or alive, lead to; what tables know
+//! prepare  reserve memory for copies, by the survivors of the last one   (the program still runs)
+//! stop     take back unused runs; choose the new blocks to evacuate, except those with a stopped thread's run
+//! pin      what new untyped objects, dead or alive, lead to; objects whose addresses are in tables
 //! old      untyped objects that were written to: mark and pin what they lead to
-//! roots    ambiguous ones mark and pin, precise ones wait
+//! roots    ambiguous ones: mark and pin what they lead to; precise ones: put on the stack for later
 //! old      typed objects that were written to: copy what they lead to
 //! graph    copy what fields lead to, mark the rest where it is; finalizers, links, ephemerons
 //! sweep    new blocks only: those with live objects become old, the others go to the warm end of the pool
-//! account  nothing old is written: survivors are old, so that written fields lead to old objects only
+//! account  clear the record of writes: survivors are old, so written fields lead to old objects only
 //! ```
 //!
-//! The work is in proportion to the survivors, to the blocks that were allocated from, and to the roots. Only
-//! one step covers the whole old region: reading the account of written pages, a few nanoseconds a page.
+//! The work is in proportion to the survivors, to the blocks that were allocated from, and to the roots.
+//! Only one step covers the whole old region: reading the account of written pages takes a few nanoseconds
+//! for each page.
 //!
 //! # What is pinned
 //! A stack mostly pins the object that was made last, and not for long. If its block were promoted, each
 //! minor collection would leave a block with one dead object behind. A block with few live objects that is
 //! pinned for the first time therefore stays *new* once more.
 //!
-//! The next minor collection must scan the old fields that lead into such a block, written or not. They are
-//! remembered as they are met (*holders*, at most [`HOLDERS_MAX`](super::promote::HOLDERS_MAX)). If there are
-//! more, everything pinned is promoted. A block that an untyped object leads into is promoted.
+//! The next minor collection must scan the old fields that lead into such a block, written or not. These
+//! fields (*holders*, at most [`HOLDERS_MAX`](super::promote::HOLDERS_MAX)) are recorded as they are met.
+//! If there are more, all pinned blocks are promoted. A block that an untyped object leads into is always
+//! promoted.
 //!
 //! # Invariants
 //! * No object moves before the old untyped objects and the ambiguous roots are done.

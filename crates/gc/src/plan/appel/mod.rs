@@ -1,25 +1,26 @@
-//! The plan `appel`: generations, collected by copying.
+//! The plan `appel`: a generational copying collector (two generations, called new and old).
 //!
 //! ```text
 //!  old    │ blocks of objects that survived a collection: all marked, so minor collections leave them alone
-//!  unused │ the cold end of the pool of free blocks: the old region grows into it
+//!  unused │ one end of the pool of free blocks (its cold end): the old region grows into it
 //!  new    │ blocks that threads have allocated from since the last collection, and large objects since then
-//!  free   │ the warm end of the pool: threads take their blocks from it
+//!  free   │ the pool's other end (its warm end): threads take their blocks from it
 //!
 //!  minor   new ─▶ old: live objects are copied behind the old ones, slot by slot;
 //!          pinned ones stay, and their blocks become old in time
 //!  major   old and new ─▶ fresh blocks, which are the old region then; for the vacated ones see `vacated`
-//!          a block that is dense stays, in either kind, unless all is to be copied (`AfterMajor`)
+//!          in both kinds, dense blocks stay, unless the setting `AfterMajor` has all copied
 //! ```
 //!
 //! # What keeps minor collections small
-//! All of the old region counts as alive in them. They scan only those of its objects that were written to
-//! since the last collection. `write_tracking` has these, from the program (`tells_writes`) or from the
-//! kernel's account. With neither source every collection is a major one, and the statistics count it.
+//! All old objects count as alive in minor collections. These scan only old objects that were written to
+//! since the last collection. `write_tracking` lists such objects, as reported by the program
+//! (`tells_writes`) or by the kernel. With neither source every collection is a major one, and the
+//! statistics count it.
 //!
-//! Survivors of a minor collection become old at once, so that nothing old leads to anything new after it.
+//! Survivors of a minor collection become old at once, so that no old object leads to a new one after it.
 //! The exceptions are the few blocks that pinned objects keep new for one more collection; the fields that
-//! lead there are remembered (`minor`).
+//! lead there are recorded (`minor`).
 //!
 //! # Invariants
 //! * The heap's list begins with the `old_count` old blocks; none behind them
@@ -27,15 +28,15 @@
 //! * Between collections everything in an old block is marked. A slot's list of blocks with room has old
 //!   blocks only; copies fill their holes.
 //! * While `is_known`, one of three things holds of an old object that leads to a new one. The object was
-//!   written to since the last collection, and the account has the place. Or it lies in a block that a thread
-//!   allocates from, which counts as written. Or the field is remembered (`holders`).
-//! * Everything an ambiguous pointer may lead to is pinned before the first object moves (`evacuation`). Of
-//!   old untyped objects a minor collection scans the written parts only: elsewhere a word that looks like
-//!   the address of a new object is an accident.
+//!   written to since the last collection, and the account lists the page. Or it lies in a block that a
+//!   thread allocates from, which counts as written. Or the field is recorded (`holders`).
+//! * Everything an ambiguous pointer may lead to is pinned before the first object moves (`evacuation`).
+//!   Of old untyped objects a minor collection scans the written parts only: in other parts, a word that
+//!   looks like a new object's address is an accident.
 //!
 //! # Source
 //! Cooper, Nettles and Subramanian 1992, section 2, after Appel 1989; their section 3 for the heap that
-//! drifts. Departures:
+//! drifts (moves through the address space). Departures:
 //! * Regions are sets of blocks, not stretches of memory: blocks belong to slots here (`size_class`), and
 //!   pinned objects stay where they are. Old and new blocks are taken from the two ends of the pool, so that
 //!   each region is nearly always contiguous.
@@ -45,16 +46,16 @@
 //!   survivors.
 //! * Objects may be pinned: this is mostly copying with generations. A pinned object's block is promoted in
 //!   place, and its holes are filled by the next copies.
-//! * A major collection copies old and new objects at one go where there is room for that, so that new ones
-//!   are not copied twice. Where there is not, it follows a minor one, as in the source. An object for whose
-//!   copy there is no room stays where it is. A heap of twice the live data is therefore enough, and a larger
-//!   reserve buys speed only.
+//! * A major collection copies old and new objects together if there is room, so that new ones are not
+//!   copied twice. If not, it follows a minor collection, as in the source. An object for whose copy there
+//!   is no room stays where it is. A heap of twice the live data is therefore enough, and a larger reserve
+//!   buys speed only.
 //! * A program that declares few types pins most of its objects, and copying cannot bring the rest together.
 //!   If a major collection leaves more bytes between objects than in them, threads allocate there as under
 //!   mark-sweep. Those objects are old at once, so that the next collection is a major one again. Nothing is
 //!   moved while there are too many untyped objects to scan (`evacuation`).
-//! * Copying back is a second pass of the same kind, as blocks cannot be moved without finding the pointers
-//!   into them; the source moved the old region by a distance.
+//! * Copying back (returning the old region to the start of its memory) is a second copying pass. The
+//!   source moved the region as a whole, by a distance; here pointers into pinned blocks must be found.
 
 pub(crate) mod minor;
 pub(crate) mod promote;

@@ -1,17 +1,17 @@
-//! The targets of a minor collection's copies, and the fields that it records as their objects stay.
+//! The destinations of a minor collection's copies, and the old fields that lead to pinned new objects.
 //!
 //! ```text
-//! room     by how many of each slot's young objects survived the last time (the world still runs)
-//! holes    of the slot's old blocks are filled first, from where the last minor collection ended
-//! blocks   then fresh ones, as everywhere (`evacuation`)
+//! reserve  memory for copies, by the survivors of each slot in the last collection (the program still runs)
+//! holes    in the slot's old blocks are filled first, from where the last minor collection ended
+//! blocks   that are free are used next, as in other collections (`evacuation`)
 //! ```
 //!
 //! Pinned objects stay new for one more collection, and fields of old objects that lead there are
-//! *remembered*, [`HOLDERS_MAX`] at most. The next minor collection scans these, written or not. If there are
-//! more, all pinned objects are promoted (`minor`).
+//! *recorded*, [`HOLDERS_MAX`] at most. The next minor collection scans these, written or not. If there
+//! are more, all pinned objects are promoted (`minor`).
 //!
 //! # Invariants
-//! * Memory for remembered fields is there before the world stops.
+//! * Memory for recorded fields is allocated before the world stops.
 //! * A block whose holes are being filled is on no list.
 
 use crate::heap::Heap;

@@ -1,13 +1,13 @@
-//! The sizes of the regions until the next collection.
+//! The sizes of the old, unused and free regions, computed at the end of each collection.
 //!
 //! ```text
 //!   |- old ───▶ old_max |- unused: room for copies -|- free -|
 //! ```
 //!
-//! The sizes are set at the end of each collection. They follow from the live bytes after the last major
-//! collection, the sizes set then, and the present size of the old region. Below a limit, the *reserve* is
-//! kept free for the copies of the next minor collection. The reserve is at most half of the free bytes, the
-//! source's rule: a new region that survives whole needs as much beside it.
+//! The sizes follow from the live bytes after the last major collection, the sizes set then, and the
+//! present size of the old region. Under a limit, the *reserve* is kept free for the copies of the next
+//! minor collection. The reserve is at most half of the free bytes, as in the source: if every new object
+//! survives, the copies take as much memory as the new region.
 
 use super::WASTE_MIN;
 use crate::heap::Heap;

@@ -1,4 +1,4 @@
-//! A collection in slices: marking goes on in small pieces between which the program runs.
+//! Incremental collection: marking in slices (small pieces of work), between which the program runs.
 //!
 //! ```text
 //! arm     writes are tracked from now on       (once: tracking goes on between cycles)  ─┐
@@ -10,22 +10,25 @@
 //! ```
 //!
 //! The program may change the heap between slices: it may hide an object behind an object that was already
-//! scanned. Every written part is therefore scanned again, until no marked object was written since its scan.
-//! Only a stop of the world makes this certain, but by then little is left (Boehm, Demers and Shenker 1991).
+//! scanned. Every written part is therefore scanned again, until no marked object was written since its
+//! scan. Only the last scan, with the world stopped, makes this certain, but little is left for it (Boehm,
+//! Demers and Shenker 1991).
 //!
-//! New objects are unmarked (*white*): dead ones are free at the end, and the passes find the live ones.
+//! New objects are unmarked (*white*): those that die in the cycle are freed at its end, and the passes
+//! find the live ones.
 //!
 //! # Invariants
-//! * The heap's lock is held and the world stands still in every slice; no thread is inside then.
+//! * In every slice the heap's lock is held and the world is stopped; no thread is *inside*
+//!   (`world::thread`).
 //! * Between slices, objects to be scanned are on the mark stack. No such object is unmapped before the end:
 //!   freed large objects wait.
-//! * A block that comes to the heap during a cycle has its free objects marked, as [`Block::begin_trace`]
-//!   leaves those of the others.
+//! * A block that is added to the heap during a cycle has its free objects marked, as
+//!   [`Block::begin_trace`] marks those of other blocks.
 //! * A cycle that cannot go on (no memory for lists, a forked child) is dropped: its marks mean nothing then.
 //! * While writes are tracked, new objects are unmarked, whether a cycle is under way or not.
 //!
 //! Source: Bates requires slices that are bounded, driven by allocation and by idleness, and that yield at
-//! once (section "Improving the Results"). There a slice is 50 blocks of copying; here it is a time.
+//! once (section "Improving the Results"). His slices are 50 blocks of copying; ours have a time limit.
 
 use crate::death::explicit_free;
 use crate::heap::Heap;

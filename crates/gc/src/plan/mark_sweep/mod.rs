@@ -1,7 +1,7 @@
-//! The plan `mark_sweep`: no object moves; unmarked ones are free. The only plan with collections in slices.
+//! The plan `mark_sweep`: no object moves, and unmarked ones are freed. Only this plan collects in slices.
 //!
-//! `incremental` is a collection in slices. `sticky` decides when old marks are kept, so
-//! that the next one traces new objects only: in slices, or at one go (`partial`).
+//! `incremental` collects in slices. `sticky` decides when marks are kept, so that the next collection
+//! traces new objects only; it does so in slices or in one stop (`partial`).
 //!
 //! # Invariants
 //! * New objects are unmarked while writes are tracked.

@@ -1,23 +1,23 @@
-//! Partial collections at one go: only new objects are traced, with the world stopped once.
+//! Partial collections without slices: only new objects are traced, with the world stopped once.
 //!
 //! ```text
-//! whole     begins the account of writes, or goes on with it; marks stay (`sticky`)
-//! partial   stop · roots · old objects that were written to · trace · sweep · all counts as unwritten
+//! whole     begins or continues the tracking of writes; marks are kept (`sticky`)
+//! partial   stop · roots · old objects that were written to · trace · sweep · clear the record of writes
 //! partial   …
-//! whole     no marks, everything
+//! whole     clears all marks, traces everything
 //! ```
 //!
-//! They are for heaps that collect at one go and that a whole collection takes long for: a program that makes
-//! much garbage beside much that lives pays for its new objects only. Slices have partial cycles of their own
-//! (`incremental`); both leave it to `sticky` when one is worth it.
+//! They are for heaps without slices whose whole collections take long: a program with many live objects
+//! that makes much garbage then pays for its new objects only. Collections in slices can be partial as
+//! well (`incremental`). In both cases `sticky` decides whether a partial collection is worth it.
 //!
 //! # Invariants
-//! * The account is begun, and all of it armed, while the world stands still at the end of a whole
-//!   collection: from there on it has every write.
-//! * No account has the memory outside the heap that a callback reads. Objects whose references a callback
-//!   names therefore always count as written.
+//! * Write tracking begins, for all of the heap, while the world is stopped at the end of a whole
+//!   collection. From then on it covers every write.
+//! * Writes to memory outside the heap are not tracked, though a trace callback may read references there.
+//!   Objects with such a callback therefore always count as written.
 //!
-//! Source: as `sticky`.
+//! The source is that of `sticky`.
 
 use crate::config::ROOM_MIN;
 use crate::heap::Heap;

@@ -1,4 +1,4 @@
-//! Sticky marks: cycles that trace new objects only.
+//! Sticky marks: the decision to keep marks, so that the next cycle traces new objects only.
 //!
 //! Objects that a collection has found alive are *old*. Their marks may be kept if writes are tracked from
 //! then on. The next cycle need not trace old objects again: every live object is old, or is reached from the
@@ -6,15 +6,15 @@
 //! first is *whole*.
 //!
 //! ```text
-//! whole ──▶ partial ──▶ partial ──▶ ... ──▶ whole   old objects that died meanwhile go with this one
+//! whole ──▶ partial ──▶ partial ──▶ ... ──▶ whole   this one frees old objects that died meanwhile
 //! ```
 //!
-//! The costs: each old page faults at its first write after any cycle, not only during one; and old objects
-//! that died stay until the next whole cycle. A whole cycle comes when such objects may be a quarter of the
-//! allocation budget, after [`PARTIAL_MAX`] partial ones at the latest.
+//! This has two costs. Each old page faults at its first write after any cycle, not only during one. Old
+//! objects that died stay until the next whole cycle, which comes when they may be a quarter of the
+//! allocation budget, or after [`PARTIAL_MAX`] partial ones.
 //!
-//! Partial cycles may not be much cheaper than whole ones: where the program writes all over its old objects,
-//! or old objects die as fast as new ones. Then none are made for a while.
+//! If the program writes to most old objects, or old objects die as fast as new ones, partial cycles save
+//! little. No partial cycles are made for a while then.
 //!
 //! # Invariants
 //! * While `known`, every allocated object that is marked was alive at the last collection, and all writes
@@ -22,7 +22,8 @@
 //! * A collection at one go, a cycle's first mark, and the drop of a cycle or of the account clear `known`.
 //!
 //! Source: Demers, Weiser, Hayes, Boehm, Bobrow and Shenker 1990, "Combining generational and conservative
-//! garbage collection". There old objects are traced again only on request; here as often as it pays.
+//! garbage collection". In their collector, old objects are traced again only on request; here as often as
+//! it pays.
 
 /// Partial cycles between two whole ones, at most.
 const PARTIAL_MAX: u32 = 15;
