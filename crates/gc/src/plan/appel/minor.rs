@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! prepare  reserve memory for copies, by the survivors of the last one   (the program still runs)
-//! stop     take back unused runs; choose the new blocks to evacuate, except those with a stopped thread's run
+//! stop     take back unused runs; choose the new blocks to evacuate, except a stopped thread's run
 //! pin      what new untyped objects, dead or alive, lead to; objects whose addresses are in tables
 //! old      untyped objects that were written to: mark and pin what they lead to
 //! roots    ambiguous ones: mark and pin what they lead to; precise ones: put on the stack for later
