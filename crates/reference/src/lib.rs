@@ -21,7 +21,7 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | source | a way to observe references: [`SourceKind`]. By default [`AccessedBits`]; for large jobs [`PageTables`], for very large jobs [`Damon`] or [`Generations`], where available |
+//! | source | a way to observe references: [`SourceKind`]. By default [`AccessedBits`]; for large jobs [`PageTables`], for very large jobs [`Generations`], where available |
 //! | Δ | the smallest window, in user CPU time of the job |
 //! | cycle | one clearing of a source, and the looks at it until the next; more than one where a clearing is not good for all looks |
 //! | stall | time in which a process waits for us |
@@ -82,7 +82,7 @@ pub use options::{
 pub use source::{
     Availability, Count, Done, PerProcess, Source, SourceChoice, SourceError, SourceKind, Spent,
 };
-pub use sources::{AccessedBits, Damon, Generations, PageTables, has_soft_dirty};
+pub use sources::{AccessedBits, Generations, PageTables, has_soft_dirty};
 pub use target::{MEMBERS_MAX, Target, TargetError};
 pub use verdict::{ByAge, Ground, Kind, Knee, LESS, Limit, Verdict};
 pub use watcher::{AGES, Cost, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};

@@ -2,12 +2,7 @@
 //! `vellum_kernel::readers`.
 
 use crate::sources::accessed;
-use crate::sources::damon::strata;
 use crate::sources::tables::btf::Btf;
-use std::collections::HashMap;
-
-/// Strata that memory is cut into.
-const STRATA: usize = 64;
 
 /// The types of a kernel: where a member of a structure is, its size, a constant and a function.
 pub fn btf(bytes: &[u8]) -> [Option<u32>; 4] {
@@ -16,10 +11,7 @@ pub fn btf(bytes: &[u8]) -> [Option<u32>; 4] {
     [offset, btf.size("s"), btf.constant("e", "x"), btf.function("f")]
 }
 
-/// The text of `smaps`, as each source reads it.
+/// The text of `smaps`.
 pub fn texts(bytes: &[u8]) {
     let _ = accessed::parse(bytes);
-    let resident: HashMap<u64, u64> = strata::resident(bytes).collect();
-    let areas = strata::areas(bytes, |start| resident.get(&start).copied());
-    let _ = strata::strata(&areas, STRATA);
 }

@@ -4,16 +4,13 @@
 //!
 //! ```text
 //! process by process   PerProcess   accessed bits, page tables         any looks, at any time
-//! of a whole job       Source       generations: of a control group    two looks to a clearing,
+//! of a whole job       Source       generations: of a cgroup           two looks to a clearing,
 //!                                                                      of four generations
-//!                                   DAMON: samples that the kernel     one look to a clearing,
-//!                                   draws itself                       timed by the kernel
 //! ```
 //!
 //! A source that allows fewer looks than a cycle has is cleared again within the cycle ([`Source::looks`]).
-//! If the kernel times the looks, [`Source::to_come`] has the time of the next look. If looks clear bits as
-//! a clearing does, each look costs the job time ([`Source::looks_clear`]). The documentation of each source
-//! has its other costs.
+//! If looks clear bits as a clearing does, each look costs the job time ([`Source::looks_clear`]). The
+//! documentation of each source has its other costs.
 //!
 //! The available sources depend on the kernel's configuration and on privilege. [`SourceKind::availability`]
 //! tests a source without changing anything, and gives the reason if it is missing.
@@ -35,8 +32,6 @@ pub enum SourceKind {
     PageTables,
     /// The generations of the multi-generational LRU, `/sys/kernel/debug/lru_gen`.
     Generations,
-    /// Regions sampled by the kernel's data access monitor.
-    Damon,
 }
 
 /// True if a source can be used here.
@@ -50,8 +45,8 @@ pub enum Availability {
 
 impl SourceKind {
     /// All kinds, in order of preference.
-    pub const ALL: [SourceKind; 4] =
-        [SourceKind::PageTables, SourceKind::AccessedBits, SourceKind::Damon, SourceKind::Generations];
+    pub const ALL: [SourceKind; 3] =
+        [SourceKind::PageTables, SourceKind::AccessedBits, SourceKind::Generations];
 
     /// The name in reports and options.
     pub fn name(self) -> &'static str {
@@ -59,7 +54,6 @@ impl SourceKind {
             SourceKind::PageTables => "page-tables",
             SourceKind::AccessedBits => "accessed-bits",
             SourceKind::Generations => "generations",
-            SourceKind::Damon => "damon",
         }
     }
 
@@ -69,7 +63,6 @@ impl SourceKind {
             SourceKind::PageTables => "accessed bits (clear_refs, page tables read by BPF)",
             SourceKind::AccessedBits => "accessed bits (clear_refs, smaps_rollup)",
             SourceKind::Generations => "generations of the multi-generational LRU (lru_gen)",
-            SourceKind::Damon => "pages sampled by the kernel's data access monitor (DAMON)",
         }
     }
 }
@@ -156,8 +149,6 @@ impl std::ops::AddAssign for Count {
 pub struct Spent {
     /// CPU time of ours, which is the kernel's on our behalf for nearly all of it.
     pub cpu: Duration,
-    /// CPU time of other threads on our behalf: the kernel's own.
-    pub elsewhere: Duration,
     /// For how long the process could not change its mappings, nor take a fault that needs the lock on them.
     pub stall: Duration,
 }
@@ -213,12 +204,11 @@ pub trait Source: Send + std::fmt::Debug {
     /// Which one.
     fn kind(&self) -> SourceKind;
 
-    /// Drops the references of these processes until now. The first look is due after `ahead` of wall-clock
-    /// time.
+    /// Drops the references of these processes until now.
     ///
     /// # Errors
     /// [`SourceError`] if it fails for the whole job; failures for one process are in [`Done::lost`].
-    fn clear(&mut self, job: &[Pid], ahead: Duration) -> Result<Done, SourceError>;
+    fn clear(&mut self, job: &[Pid]) -> Result<Done, SourceError>;
 
     /// Counts the memory that these processes have referenced since the clearing, or since they began.
     ///
@@ -242,23 +232,6 @@ pub trait Source: Send + std::fmt::Debug {
     /// True if a look takes the job's accessed bits as a clearing does.
     fn looks_clear(&self) -> bool {
         false
-    }
-
-    /// True if the kernel takes looks itself, at a time fixed at the clearing. Otherwise each call takes a
-    /// look.
-    fn is_timed(&self) -> bool {
-        false
-    }
-
-    /// For how long the look is still to come, if the kernel takes it: zero from the moment on at which it
-    /// has.
-    fn to_come(&mut self) -> Duration {
-        Duration::ZERO
-    }
-
-    /// The number of `entries` page-table entries that a clearing and a look visit.
-    fn visits(&self, entries: f64) -> f64 {
-        entries
     }
 
     /// The error of the counts on this machine, in words, if there is one.
@@ -317,7 +290,7 @@ impl<T: PerProcess> Source for T {
         PerProcess::kind(self)
     }
 
-    fn clear(&mut self, job: &[Pid], _: Duration) -> Result<Done, SourceError> {
+    fn clear(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
         Ok(each(job, |pid| PerProcess::clear(self, pid).map(|spent| (Count::default(), spent))))
     }
 
@@ -354,7 +327,6 @@ fn each(job: &[Pid], mut work: impl FnMut(Pid) -> Result<(Count, Spent), SourceE
             Ok((count, spent)) => {
                 done.count += count;
                 done.spent.cpu += spent.cpu;
-                done.spent.elsewhere += spent.elsewhere;
                 done.spent.stall = done.spent.stall.max(spent.stall);
                 done.reached += 1;
             }
@@ -381,7 +353,7 @@ mod tests {
             number => {
                 let millis = Duration::from_millis(number as u64);
                 let count = Count { referenced: Bytes(10), resident: Bytes(100), ..Count::default() };
-                Ok((count, Spent { cpu: millis, stall: millis, ..Spent::default() }))
+                Ok((count, Spent { cpu: millis, stall: millis }))
             }
         });
         assert_eq!((done.reached, done.count.referenced, done.count.resident), (2, Bytes(20), Bytes(200)));

@@ -50,7 +50,7 @@ impl Clearing {
         };
         file.write_all_at(b"1", 0).map_err(failed)?;
         self.remedy.apply(file).map_err(failed)?;
-        Ok(Spent { cpu: thread_cpu().saturating_sub(cpu), stall: began.elapsed(), ..Spent::default() })
+        Ok(Spent { cpu: thread_cpu().saturating_sub(cpu), stall: began.elapsed() })
     }
 
     pub(super) fn discard(&mut self, pid: Pid) {

@@ -88,7 +88,7 @@ impl Source for Generations {
         SourceKind::Generations
     }
 
-    fn clear(&mut self, _: &[Pid], _: Duration) -> Result<Done, SourceError> {
+    fn clear(&mut self, _: &[Pid]) -> Result<Done, SourceError> {
         let cpu = thread_cpu();
         let lists = self.group.age().map_err(|why| self.failed(&why))?;
         self.from = lists.iter().map(|list| ((list.group, list.node), list.youngest())).collect();

@@ -3,26 +3,23 @@
 //! | the job has | taken is the first that can be used of |
 //! | --- | --- |
 //! | less than [`TABLES_FROM`] | accessed bits: loading the reader of page tables would cost more than it saves |
-//! | less than [`SAMPLED_FROM`] | page tables, accessed bits |
-//! | more | DAMON, generations, page tables, accessed bits |
+//! | less than [`GENERATIONS_FROM`] | page tables, accessed bits |
+//! | more | generations, page tables, accessed bits |
 //!
-//! From [`SAMPLED_FROM`] on, a clearing by `clear_refs` blocks changes of mappings and many faults for a
-//! fifth of a second and more (some 22 ms for each GiB). Neither DAMON nor the kernel's ageing locks
-//! mappings so.
+//! From [`GENERATIONS_FROM`] on, a clearing by `clear_refs` blocks changes of mappings and many faults for a
+//! fifth of a second and more (some 22 ms for each GiB). The kernel's ageing does not lock mappings so.
 //!
 //! A source selected by name is taken, or refused with the reason.
 
 pub(crate) mod accessed;
 mod aside;
 mod clearing;
-pub(crate) mod damon;
 pub(crate) mod generations;
 mod pools;
 mod stale;
 pub(crate) mod tables;
 
 pub use accessed::AccessedBits;
-pub use damon::Damon;
 pub use generations::Generations;
 pub use stale::has_soft_dirty;
 pub use tables::PageTables;
@@ -39,7 +36,7 @@ use vellum_kernel::Bytes;
 /// Verifying the program takes 40 to 70 ms, and saves 66 ns a page and look.
 pub(super) const TABLES_FROM: Bytes = Bytes(512 << 20);
 /// From this much memory on, clearing all bits at once stops the job for too long.
-pub(super) const SAMPLED_FROM: Bytes = Bytes(10 << 30);
+pub(super) const GENERATIONS_FROM: Bytes = Bytes(10 << 30);
 
 /// The selected source, or the cheapest usable one.
 pub(super) fn choose(asked: Option<SourceKind>, target: &Target) -> Result<Box<dyn Source>, WatchError> {
@@ -53,11 +50,11 @@ pub(super) fn choose(asked: Option<SourceKind>, target: &Target) -> Result<Box<d
 
 /// For a job of this size: the source of last resort, and those tried before it, in order.
 fn preferred(resident: Bytes) -> (SourceKind, &'static [SourceKind]) {
-    use SourceKind::{AccessedBits, Damon, Generations, PageTables};
+    use SourceKind::{AccessedBits, Generations, PageTables};
     let others: &[SourceKind] = match resident {
         small if small < TABLES_FROM => &[],
-        middling if middling < SAMPLED_FROM => &[PageTables],
-        _ => &[Damon, Generations, PageTables],
+        middling if middling < GENERATIONS_FROM => &[PageTables],
+        _ => &[Generations, PageTables],
     };
     (AccessedBits, others)
 }
@@ -72,7 +69,6 @@ fn open(kind: SourceKind, target: &Target) -> Result<Box<dyn Source>, String> {
     Ok(match kind {
         SourceKind::PageTables => Box::new(PageTables::open()?),
         SourceKind::AccessedBits => Box::new(AccessedBits::default()),
-        SourceKind::Damon => Box::new(Damon::open(target)?),
         SourceKind::Generations => Box::new(Generations::of(target)?),
     })
 }
@@ -90,7 +86,6 @@ impl SourceKind {
             },
             SourceKind::AccessedBits => accessed_bits(),
             SourceKind::Generations => usable(vellum_kernel::generations::available()),
-            SourceKind::Damon => usable(damon::available()),
         }
     }
 }
@@ -112,14 +107,14 @@ mod tests {
 
     #[test]
     fn the_larger_the_job_the_less_is_cleared_at_once() {
-        use SourceKind::{AccessedBits, Damon, PageTables};
+        use SourceKind::{AccessedBits, Generations, PageTables};
         let first = |mib: u64| {
             let (last, others) = preferred(Bytes(mib << 20));
             (others.first().copied().unwrap_or(last), last)
         };
         assert_eq!(first(1), (AccessedBits, AccessedBits));
         assert_eq!((first(511), first(512)), ((AccessedBits, AccessedBits), (PageTables, AccessedBits)));
-        assert_eq!(first(10 << 10), (Damon, AccessedBits));
+        assert_eq!(first(10 << 10), (Generations, AccessedBits));
     }
 
     #[test]

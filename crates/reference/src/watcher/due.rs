@@ -44,10 +44,7 @@ impl Watcher {
     pub(super) fn advance(&mut self, events: &mut Vec<Event>) -> Result<Duration, WatchError> {
         if let Some(cycle) = &self.cycle {
             let since = self.job.clock().saturating_sub(cycle.began);
-            let early = match self.source.is_timed() {
-                true => !self.source.to_come().is_zero(),
-                false => since < self.window(cycle.next).mul_f64(NEARLY),
-            };
+            let early = since < self.window(cycle.next).mul_f64(NEARLY);
             if !early || self.age_due_in().is_some_and(|due| due.is_zero()) {
                 self.look(early, events)?;
             } else if !self.is_in_vain() {
@@ -100,7 +97,6 @@ impl Watcher {
     }
     fn until_look(&mut self) -> Duration {
         let of_window = match &self.cycle {
-            Some(_) if self.source.is_timed() => self.source.to_come(),
             Some(cycle) => {
                 let end = cycle.began + self.window(cycle.next);
                 self.wall(end.saturating_sub(self.job.clock()))
@@ -138,7 +134,7 @@ impl Watcher {
     /// The user CPU time of a run of this job that is long enough for a recommendation: a round figure, by
     /// its peak.
     pub(crate) fn enough(&self) -> Duration {
-        let entries = self.source.visits(entries(self.peak(), Bytes(0)));
+        let entries = entries(self.peak(), Bytes(0));
         // Half of its pages are taken to be in use.
         let imposed = self.source.penalty_a_page().mul_f64(entries / 2.0);
         let size = Size { entries, processes: 1.0, imposed };
@@ -164,7 +160,7 @@ impl Watcher {
     }
     /// True if looks at any time after a clearing count the memory touched since.
     fn tells_ages(&self) -> bool {
-        self.source.looks() == u32::MAX && !self.source.is_timed()
+        self.source.looks() == u32::MAX
     }
     fn next_windows(&self) -> u32 {
         let half = self.job.clock() / 2;
@@ -179,7 +175,7 @@ impl Watcher {
         let resident: Bytes = self.job.members().values().map(|member| member.resident).sum();
         let huge = self.latest.huge.0 as f64 / self.latest.resident.0.max(1) as f64;
         let referenced = self.history.mean().map(|curve| curve.last().pages);
-        let entries = self.source.visits(entries(resident, Bytes((resident.0 as f64 * huge) as u64)));
+        let entries = entries(resident, Bytes((resident.0 as f64 * huge) as u64));
         Size {
             entries,
             processes: self.job.members().len() as f64,
@@ -194,9 +190,8 @@ impl Watcher {
         events.append(&mut listed);
         let entries = self.size().entries;
         let next = self.cycle.as_ref().map_or(0, |cycle| cycle.next);
-        let ahead = Duration::from_secs_f64(self.window(next).as_secs_f64() / self.rate());
         self.impose();
-        let Some(done) = self.asked(events, |source, job| source.clear(job, ahead))? else {
+        let Some(done) = self.asked(events, |source, job| source.clear(job))? else {
             self.cycle = None;
             self.ages.dropped();
             return Ok(());
@@ -204,11 +199,8 @@ impl Watcher {
         if self.tells_ages() {
             self.ages.cleared(self.elapsed());
         }
-        self.budget.cleared(entries, done.spent.cpu + done.spent.elsewhere);
-        let midway = self.midway(events);
-        // A source that takes its looks itself has begun at the end of the clearing; others have gone from
-        // page to page meanwhile.
-        let began = if self.source.is_timed() { self.job.clock() } else { midway };
+        self.budget.cleared(entries, done.spent.cpu);
+        let began = self.midway(events);
         let looks = self.cycle.take().map_or_else(Vec::new, |cycle| cycle.looks);
         self.cycle = Some(Cycle { began, looks, looked: 0, touched: 0.0, next, windows });
         events.push(Event::Cleared);
@@ -229,8 +221,7 @@ impl Watcher {
             return Ok(Counted::Gone);
         }
         let sum = done.count;
-        let visited = self.source.visits(entries(sum.resident, sum.huge));
-        self.budget.counted(visited, done.spent.cpu + done.spent.elsewhere);
+        self.budget.counted(entries(sum.resident, sum.huge), done.spent.cpu);
         self.latest = sum;
         let by_calls = self.job.members().keys().filter_map(|pid| transferred(*pid));
         let (read, written) = by_calls.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -259,9 +250,6 @@ impl Watcher {
     }
     /// Takes a look of the cycle: at a window, or, if it is too `early` for that, at an age.
     fn look(&mut self, early: bool, events: &mut Vec<Event>) -> Result<(), WatchError> {
-        // A look that the kernel has taken was at a time of its own, which has just come; others are taken
-        // meanwhile.
-        let taken = self.source.is_timed().then(|| self.job.clock());
         let sum = match self.count(events)? {
             Counted::Sum(sum) => sum,
             Counted::Gone => {
@@ -276,10 +264,9 @@ impl Watcher {
                 return Ok(());
             }
         };
-        let touched = self.source.visits(entries(sum.referenced, sum.huge.min(sum.referenced)));
+        let touched = entries(sum.referenced, sum.huge.min(sum.referenced));
         let pages = sum.referenced.0 / PAGE_BYTES;
-        let passed = self.midway(events);
-        let clock = taken.unwrap_or(passed);
+        let clock = self.midway(events);
         let Some(cycle) = &mut self.cycle else { return Ok(()) };
         let clearings = clearings(self.source.as_ref(), cycle.looked);
         let penalty = self.source.penalty_a_page().mul_f64(touched * f64::from(clearings));
@@ -349,8 +336,6 @@ impl Watcher {
             events.push(Event::Lost { pid: *pid, why: said.clone() });
             why = Some(said);
         }
-        // `step` adds up what this thread spends.
-        self.budget.cpu += done.spent.elsewhere;
         self.longest_stall = self.longest_stall.max(done.spent.stall);
         match why {
             Some(why) if done.reached == 0 => Err(WatchError::Blind(why)),
@@ -414,7 +399,7 @@ mod tests {
             SourceKind::AccessedBits
         }
 
-        fn clear(&mut self, _: &[Pid], _: Duration) -> Result<Done, SourceError> {
+        fn clear(&mut self, _: &[Pid]) -> Result<Done, SourceError> {
             Ok(Done::default())
         }
 

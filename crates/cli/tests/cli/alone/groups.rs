@@ -5,36 +5,9 @@
 use crate::common::{Running, VELLUM, until};
 use crate::govern::table;
 use std::process::{Command, Stdio};
-use vellum_reference::{Availability, SourceKind};
 use vellum_skip::Group;
 
 const FOREVER: &str = "while :; do :; done";
-const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
-
-#[test]
-fn killed_damon_watch_leaves_no_monitor() {
-    match SourceKind::Damon.availability() {
-        Availability::Usable => {}
-        why => return vellum_skip::skip(format_args!("DAMON cannot be used here: {why:?}")),
-    }
-    let monitors = || std::fs::read_to_string(MONITORS).unwrap().trim().to_owned();
-    let job = Running::start(Command::new("sh").args(["-c", FOREVER]).stdin(Stdio::null()));
-    for signal in [libc::SIGKILL, libc::SIGINT] {
-        let mut watch = Command::new(VELLUM);
-        watch.args(["watch", &job.pid(), "--source", "damon", "--delay", "1ms", "--budget", "100%"]);
-        let mut watch = Running::start(watch.stdin(Stdio::null()));
-        until("a monitor is set up", || monitors() == "1");
-        // The kill must also work in the middle of a sample.
-        until("it samples", || {
-            std::fs::read_to_string("/sys/kernel/mm/damon/admin/kdamonds/0/state")
-                .is_ok_and(|state| state.trim() == "on")
-        });
-        // SAFETY: `kill` has no memory preconditions; the child has not been waited for, so its id is valid.
-        unsafe { libc::kill(watch.0.id() as i32, signal) };
-        watch.0.wait().unwrap();
-        until("the monitor goes", || monitors() == "0");
-    }
-}
 
 #[test]
 fn killed_governor_leaves_no_group_frozen_or_limited() {
