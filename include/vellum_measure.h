@@ -19,7 +19,7 @@
  *
  * A recorder also keeps, for each observation, what else happened inside it. A suite runs many cases and refuses those
  * too short for the clock. A duel compares two operations by turns in random order, with a control. Marks show when a
- * collector was at work; a profile shows where a region's time went.
+ * collector was at work.
  *
  * All times are nanoseconds, as double where they are measured and as uint64_t where they are instants of CLOCK_MONOTONIC.
  * Functions that return int return 0, or -1; those that return a pointer return it, or NULL. What went wrong, and what to
@@ -288,35 +288,6 @@ int vel_collector_register(void (*hold)(void *context), void (*allow)(void *cont
 /* Holds all collectors, until vel_collectors_allow() was called as often. */
 void vel_collectors_hold(void);
 void vel_collectors_allow(void);
-
-/* ---- The second look: a profile by symbol ---------------------------------------------------------------------------- */
-
-typedef struct vel_profiler vel_profiler;
-typedef struct vel_profile vel_profile;
-
-typedef struct vel_profile_row {
-    const char *symbol;
-    const char *module;
-    int in_kernel;
-    int reserved;
-    uint64_t samples;
-    double ms;
-    double percent;
-} vel_profile_row;
-
-/* Begins to sample the calling thread (or, with `whole_process`, all threads) `hz` times a second of its CPU time; 0 for the
- * usual rate. */
-vel_profiler *vel_profon(int whole_process, uint32_t hz);
-/* Ends it and frees the profiler. */
-vel_profile *vel_profoff(vel_profiler *profiler);
-/* Samples in all, in the kernel, and lost; whether the kernel's could be seen. Any of the pointers may be NULL. */
-void vel_profile_totals(const vel_profile *profile, uint64_t *samples, uint64_t *kernel, uint64_t *lost, int *sees_kernel);
-size_t vel_profile_count(const vel_profile *profile);
-/* Row `index`, the most frequent symbol first. Its texts belong to the profile. */
-int vel_profile_get(const vel_profile *profile, size_t index, vel_profile_row *row);
-/* The table as text; it belongs to the profile. */
-const char *vel_profile_text(const vel_profile *profile);
-void vel_profile_free(vel_profile *profile);
 
 #ifdef __cplusplus
 }

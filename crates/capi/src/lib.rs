@@ -1,13 +1,13 @@
 //! `libvelmeasure`: measurement for C and C++ programs.
 //!
-//! The functions of `include/vellum_measure.h`, over `vellum-timing` (clocks, recorder, suites, marks,
-//! profiles), `vellum-experiment` (duels) and `vellum-measure` (samples, series, comparison). This crate only
-//! converts: each function checks C's arguments, calls one Rust function, and converts its result.
+//! The functions of `include/vellum_measure.h`, over `vellum-timing` (clocks, recorder, suites, marks),
+//! `vellum-experiment` (duels) and `vellum-measure` (samples, series, comparison). This crate only converts:
+//! each function checks C's arguments, calls one Rust function, and converts its result.
 //!
 //! ```text
 //! vellum_measure.h ── vel_stamp, vel_between: inline, no call
 //!        │
-//!        ├─ error · clock · sample · series · recorder · suite · marks · profile ─▶ vellum-timing
+//!        ├─ error · clock · sample · series · recorder · suite · marks ─▶ vellum-timing
 //!        └─ duel ─▶ vellum-experiment
 //! ```
 //!
@@ -53,7 +53,6 @@ pub mod clock;
 pub mod duel;
 pub mod error;
 pub mod marks;
-pub mod profile;
 pub mod recorder;
 pub mod sample;
 pub mod series;

@@ -14,7 +14,7 @@ pub fn texts(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
     let _ = (status::Status::parse(text), machine::numbers(text), machine::first_swap_in(text));
     let _ = (machine::processor_in(text, "model name"), Statistics::of(text, Version::V1).huge());
-    let _ = text.lines().filter_map(symbols::Symbol::parse).count();
+    let _ = text.lines().filter_map(symbols::symbol).count();
     let _ = generations::in_hierarchy(text, Path::new("/sys/fs/cgroup/jobs"));
     for list in generations::parse(text, "/") {
         let _ = (list.youngest(), list.pages_since(1), list.idle_for(Duration::from_millis(1)));

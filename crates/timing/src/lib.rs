@@ -1,11 +1,10 @@
-//! Timings that can be trusted: clocks, recorders, marks, profiles and suites of operations.
+//! Timings that can be trusted: clocks, recorders, marks and suites of operations.
 //!
 //! ```text
 //! clock ─▶ Base            stamps, their cost and resolution
 //!   └▶ record::Recorder    many observations, each with the events during it ─▶ measure::Series
 //!        └▶ bench::Suite   many operations in one process ([`suites`]: Vellum's own)
 //! marks                    times at which collectors and allocators work, and how to postpone it
-//! profile                  the time of a region, by symbol
 //! machine                  the description of the machine
 //! load                     how long tasks waited for a processor
 //! ```
@@ -21,8 +20,5 @@ pub mod clock;
 pub mod load;
 pub mod machine;
 pub mod marks;
-pub mod profile;
-#[doc(hidden)]
-pub mod readers;
 pub mod record;
 pub mod suites;

@@ -72,7 +72,6 @@ pub fn elf_symbols(data: &[u8]) {
             if let Some(address) = symbols.address_of_offset(&path, address) {
                 let _ = symbols.functions(&path, address);
             }
-            let _ = vellum_timing::readers::elf_table(&path, address);
         }
     }
 }

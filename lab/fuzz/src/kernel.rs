@@ -5,7 +5,6 @@ use crate::split;
 use vellum_kernel::readers as kernel;
 use vellum_reference::readers as reference;
 use vellum_sys::readers as sys;
-use vellum_timing::readers as timing;
 
 pub(crate) const PROC_WORDS: &[&str] = &[
     "Rss:  4 kB\n",
@@ -44,19 +43,6 @@ pub(crate) const GROUP_WORDS: &[&str] = &[
     "18446744073709551615",
     "/../",
 ];
-pub(crate) const MAPS_WORDS: &[&str] = &[
-    "r-xp",
-    "-",
-    " 00000000 ",
-    "/bin/sh",
-    "[vdso]",
-    "ffffffffffffffff",
-    " T ",
-    " t ",
-    "\t[driver]",
-    "0-ffffffffffffffff r-xp ",
-];
-
 /// The byte at which `cgroups` splits its input into the membership and a mount table.
 const CUT: u8 = 0xff;
 
@@ -74,20 +60,13 @@ pub fn cgroups(data: &[u8]) {
     let _ = sys::swapped(data);
 }
 
-/// Mappings and the kernel's symbols, followed by an address.
-pub fn symbol_texts(data: &[u8]) {
-    let (address, text) = split::number(data);
-    timing::symbol_texts(&String::from_utf8_lossy(text), address);
-}
-
 /// The types of a kernel.
 pub fn btf(data: &[u8]) {
     let _ = reference::btf(data);
 }
 
-/// A ring of events, for both of its readers.
+/// A ring of events.
 pub fn perf_ring(data: &[u8]) {
     let (number, ring) = split::number(data);
     let _ = vellum_cost::readers::ring_of_faults(ring, number);
-    let _ = timing::ring_of_samples(ring, number as u32);
 }

@@ -29,7 +29,7 @@ mod wire;
 pub use elf::{demangle, elf_image, elf_symbols, unwind};
 pub use fleet::{node, recommend};
 pub use govern::{http_request, jobs, state};
-pub use kernel::{btf, cgroups, perf_ring, procfs, symbol_texts};
+pub use kernel::{btf, cgroups, perf_ring, procfs};
 pub use measured::{json, observations, trace, watch};
 pub use sizes::sizes;
 pub use wire::{advice, board, held, ledger};
@@ -66,7 +66,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "recommend", run: recommend, words: fleet::RECOMMEND_WORDS },
     Target { name: "sizes", run: sizes, words: sizes::WORDS },
     Target { name: "state", run: state, words: govern::STATE_WORDS },
-    Target { name: "symbol_texts", run: symbol_texts, words: kernel::MAPS_WORDS },
     Target { name: "trace", run: trace, words: measured::TRACE_WORDS },
     Target { name: "unwind", run: unwind, words: &["zR\0", "zPLR\0"] },
     Target { name: "watch", run: watch, words: measured::WATCH_WORDS },

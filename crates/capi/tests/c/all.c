@@ -225,36 +225,6 @@ static void collectors(void) {
     CHECK(state == 0);
 }
 
-static void profile(void) {
-    vel_clock cpu;
-    CHECK(vel_clock_open(&cpu, VEL_THREAD_CPU) == 0);
-    vel_profiler *profiler = vel_profon(0, 0);
-    CHECK(profiler != NULL);
-    uint64_t turns = 1000000, first = vel_stamp(&cpu);
-    while (vel_between(&cpu, first, vel_stamp(&cpu)) < 200e6) {
-        work(&turns);
-    }
-    vel_profile *profile = vel_profoff(profiler);
-    uint64_t samples, kernel, lost, sum = 0;
-    int sees;
-    vel_profile_totals(profile, &samples, &kernel, &lost, &sees);
-    vel_profile_totals(profile, NULL, NULL, NULL, NULL);
-    CHECK(samples > 0 && kernel <= samples && (sees || kernel == 0));
-    vel_profile_row row;
-    double share = 0;
-    for (size_t i = 0; i < vel_profile_count(profile); i++) {
-        CHECK(vel_profile_get(profile, i, &row) == 0 && row.symbol != NULL && row.module != NULL);
-        sum += row.samples;
-        share += strcmp(row.symbol, "work") == 0 ? row.percent : 0;
-    }
-    CHECK(sum == samples && vel_profile_get(profile, vel_profile_count(profile), &row) == -1);
-    CHECK(strncmp(vel_profile_text(profile), "total: ", 7) == 0);
-    // How much is left beside the kernel and the clock depends on what else runs.
-    CHECK(share > 0);
-    vel_profile_free(profile);
-    CHECK(vel_profon(0, 1000000) == NULL && strstr(vel_measure_error(), "1000000"));
-}
-
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     clocks_and_samples();
@@ -262,7 +232,6 @@ int main(int argc, char **argv) {
     recorder(argv[1]);
     suite();
     duel();
-    profile();
     puts("all passed");
     return 0;
 }

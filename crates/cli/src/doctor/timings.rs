@@ -9,11 +9,10 @@ use vellum_measure::{Machine, Unit};
 use vellum_report::units::size;
 use vellum_timing::clock::{Clock, ClockKind};
 use vellum_timing::load;
-use vellum_timing::profile::{self, ProfileOptions, Sampler};
 
 pub(super) fn profiling() -> Vec<Row> {
     let mut rows = faults();
-    rows.extend([samples(), processes()]);
+    rows.push(processes());
     rows
 }
 
@@ -53,22 +52,6 @@ fn faults() -> Vec<Row> {
         }
     };
     vec![row, rings]
-}
-
-fn samples() -> Row {
-    let row =
-        Row::works(Section::Profiling, "cpu-samples", "time is sampled by the kernel's cpu-clock event");
-    let options = ProfileOptions { sampler: Some(Sampler::Event), ..ProfileOptions::default() };
-    match profile::on(&options).map(profile::Profiler::off) {
-        Ok(profile) if profile.sees_kernel => row,
-        Ok(_) => {
-            let [why, cure] = see_kernel();
-            row.falls_back("samples in user mode only", why, cure)
-        }
-        Err(error) => {
-            row.absent(State::FallsBack, "a timer's signal (SIGPROF), in user mode only", &error.to_string())
-        }
-    }
 }
 
 fn processes() -> Row {

@@ -97,7 +97,7 @@ macro_rules! each {
 
 each! {
     advice board btf cgroups demangle elf_image elf_symbols held http_request jobs json ledger node observations perf_ring
-    procfs recommend sizes state symbol_texts trace unwind watch
+    procfs recommend sizes state trace unwind watch
 }
 
 /// Every target has a test, a corpus of readable files, a program for cargo-fuzz and a row in the list of

@@ -102,10 +102,10 @@ fn load(kernel: &Kernel, state: &OwnedFd, table: &OwnedFd) -> Result<OwnedFd, St
 /// it. Called last, because reading the list of symbols takes long.
 fn moved() -> Option<Base> {
     let [mut memory, mut pages] = [0; 2];
-    symbols::each(symbols::KALLSYMS, |symbol| {
-        match symbol.name {
-            "page_offset_base" => memory = symbol.address,
-            "vmemmap_base" => pages = symbol.address,
+    symbols::each(|address, name| {
+        match name {
+            "page_offset_base" => memory = address,
+            "vmemmap_base" => pages = address,
             _ => {}
         }
         memory == 0 || pages == 0
