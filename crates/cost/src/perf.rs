@@ -20,7 +20,7 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use vellum_kernel::machine::{PROCESSORS, processors};
-use vellum_kernel::perf::{self, Event, Parts, Record, What, is_permission};
+use vellum_kernel::perf::{self, Event, Record, What, is_permission};
 
 /// Bytes of stack sampled with a fault: enough for the frames of a library's `memset` or `calloc` and their
 /// callers.
@@ -134,7 +134,7 @@ impl Ring {
         let failed = |call| move |error| Refused::of(call, error);
         let wakeup = *pages * page() / WAKE_SHARE;
         let every = Event::of(What::MinorFaults).inherited().from_exec().in_kernel(sees_kernel);
-        let minor = every.sampled(1, Parts::FRAME, wakeup).with_stack(STACK_BYTES);
+        let minor = every.sampled(wakeup, STACK_BYTES);
         let major = minor.instead(What::MajorFaults);
         let minor = minor.with_mappings().open(0, processor).map_err(failed("perf_event_open"))?;
         let major = major.open(0, processor).map_err(failed("perf_event_open"))?;
@@ -153,7 +153,7 @@ fn page() -> usize {
 
 /// A record's time, whether it is a sample of the event `major_id`, and its contents.
 pub(super) fn parse(record: &[u8], major_id: u64) -> Option<(u64, bool, Record)> {
-    let (time, record) = Record::parse(record, Parts::FRAME)?;
+    let (time, record) = Record::parse(record)?;
     let is_major = matches!(&record, Record::Sample(sample) if sample.id == major_id);
     Some((time, is_major, record))
 }

@@ -27,7 +27,7 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 /// A vector of plain values in its own pages.
 ///
 /// Grows to exactly the pages needed: its capacity is never more than a page above its length's need, as
-/// growing costs no copy. Capacity stays when it is cleared; [`Buffer::shrink_to_fit`] gives it back.
+/// growing costs no copy. Capacity stays when it is cleared.
 ///
 /// ```
 /// let mut squares = vellum_pages::Buffer::<u64>::new();
@@ -117,17 +117,6 @@ impl<T: Plain> Buffer<T> {
     /// Shortens the buffer to `len` values; keeps the memory.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
-    }
-
-    /// Gives the pages beyond the last value back to the cache.
-    pub fn shrink_to_fit(&mut self) {
-        if self.bytes > 0 {
-            let needed = (self.len * size_of::<T>()).max(1);
-            // SAFETY: `start` is this buffer's own block; the part cut off holds no value.
-            if let Some(extent) = unsafe { Pages::global().resize_in_place(self.start.cast(), needed) } {
-                self.bytes = extent.bytes;
-            }
-        }
     }
 
     /// Exchanges the contents with `other`: for whole buffers that is exchanging their names, at no cost.

@@ -5,8 +5,7 @@
 //!                                       └──── counted: the counter's value
 //! ```
 //!
-//! [`Parts`] are the fields that a record of the event contains; `Record::parse` decodes by the same
-//! value.
+//! Every sample has the same fields (`FRAME`), which `Record::parse` decodes.
 //!
 //! An event is opened switched off, and counts in user mode and the kernel, but not in a hypervisor.
 //!
@@ -29,8 +28,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 /// Redirects an event to another's ring.
 const SET_OUTPUT: libc::c_ulong = 0x2405;
-const ENABLE: libc::c_ulong = 0x2400;
-const DISABLE: libc::c_ulong = 0x2401;
 /// Reads the event's number, which its records have.
 const ID: libc::c_ulong = 0x8008_2407;
 
@@ -53,6 +50,9 @@ const SAMPLE_ID_ALL: u64 = 1 << 18;
 const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
 
+/// The fields of each sample (`sample_type`): process and thread, time, the registers of the frame, a piece of
+/// the stack, and the event's number.
+const FRAME: u64 = 1 << 1 | 1 << 2 | 1 << 12 | 1 << 13 | 1 << 16;
 /// bp, sp and ip, in the kernel's numbering of registers.
 const FRAME_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
@@ -61,35 +61,12 @@ const FRAME_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 pub enum What {
     /// Instructions, by a counter of the processor.
     Instructions,
-    /// Time on a processor, in nanoseconds.
-    CpuClock,
     /// Page faults of both kinds.
     PageFaults,
     /// Page faults without reading from a device.
     MinorFaults,
     /// Page faults that had to read.
     MajorFaults,
-}
-
-/// The parts of each sample, in the kernel's numbering (`sample_type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts(u64);
-
-impl Parts {
-    /// The address of the instruction.
-    pub const ADDRESS: Parts = Parts(1);
-    /// Process and thread. Every sample has them.
-    const THREAD: Parts = Parts(1 << 1);
-    const TIME: Parts = Parts(1 << 2);
-    const REGISTERS: Parts = Parts(1 << 12);
-    const STACK: Parts = Parts(1 << 13);
-    const IDENTIFIER: Parts = Parts(1 << 16);
-    /// Time, the event's number, the registers of the frame, and a piece of the stack.
-    pub const FRAME: Parts = Parts(Self::TIME.0 | Self::REGISTERS.0 | Self::STACK.0 | Self::IDENTIFIER.0);
-
-    fn has(self, part: Parts) -> bool {
-        self.0 & part.0 != 0
-    }
 }
 
 /// `struct perf_event_attr`, version 5 of it.
@@ -156,19 +133,13 @@ impl Opening {
         self
     }
 
-    /// Each `period`-th event writes a sample of these parts to the ring. The ring becomes readable when it
-    /// has `wakeup` bytes unread.
-    pub fn sampled(mut self, period: u64, parts: Parts, wakeup: usize) -> Opening {
-        self.0.period = period;
-        self.0.sample_type = parts.0 | Parts::THREAD.0;
+    /// Each event writes a sample with `stack_bytes` bytes of stack to the ring. The ring becomes readable
+    /// when it has `wakeup` bytes unread. All records have a time.
+    pub fn sampled(mut self, wakeup: usize, stack_bytes: u32) -> Opening {
+        (self.0.period, self.0.sample_type) = (1, FRAME);
         self.0.wakeup = u32::try_from(wakeup).unwrap_or(u32::MAX);
-        self.with(WATERMARK)
-    }
-
-    /// Samples have the registers of the frame and `bytes` bytes of stack. All records have a time.
-    pub fn with_stack(mut self, bytes: u32) -> Opening {
-        (self.0.sample_regs_user, self.0.sample_stack_user) = (FRAME_REGISTERS, bytes);
-        self.with(SAMPLE_ID_ALL)
+        (self.0.sample_regs_user, self.0.sample_stack_user) = (FRAME_REGISTERS, stack_bytes);
+        self.with(WATERMARK | SAMPLE_ID_ALL)
     }
 
     /// It also records files mapped to be executed, forks, and programs that are executed.
@@ -195,7 +166,6 @@ impl What {
     fn numbers(self) -> (u32, u64) {
         match self {
             What::Instructions => (TYPE_HARDWARE, 1),
-            What::CpuClock => (TYPE_SOFTWARE, 0),
             What::PageFaults => (TYPE_SOFTWARE, 2),
             What::MinorFaults => (TYPE_SOFTWARE, 5),
             What::MajorFaults => (TYPE_SOFTWARE, 6),
@@ -226,19 +196,11 @@ impl Event {
             .instead(what)
     }
 
-    /// Starts it.
-    pub fn enable(&self) -> io::Result<()> {
-        self.control(ENABLE, 0)
-    }
-
-    /// Stops it, and all that inherited it.
-    pub fn disable(&self) -> io::Result<()> {
-        self.control(DISABLE, 0)
-    }
-
     /// Has it write to the ring of `other`, of the same processor.
     pub fn share_ring(&self, other: &Event) -> io::Result<()> {
-        self.control(SET_OUTPUT, other.0.as_raw_fd())
+        // SAFETY: the request does not touch this process's memory.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), SET_OUTPUT, other.0.as_raw_fd()) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// The number that its samples have.
@@ -266,20 +228,9 @@ impl Event {
         Ok(Counted { value, enabled_ns, running_ns })
     }
 
-    /// A second handle of the same event.
-    pub fn duplicate(&self) -> io::Result<Event> {
-        self.0.try_clone().map(Event)
-    }
-
     /// The file to poll: readable when the ring has `wakeup` bytes unread.
     pub fn file(&self) -> &File {
         &self.0
-    }
-
-    fn control(&self, request: libc::c_ulong, value: libc::c_int) -> io::Result<()> {
-        // SAFETY: none of these three requests touches this process's memory.
-        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), request, value) };
-        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 

@@ -1,14 +1,11 @@
 //! Records of a ring: samples, mapped files, forks, executed programs, and losses.
 
-use super::Parts;
-
 /// Bytes of a record's head: kind, flags, length.
 pub(super) const HEAD_BYTES: usize = 8;
 /// Bytes between the numbers of a mapping's record and its path: device, inode and generation, or a build id;
 /// protection and flags.
 const MAP_PATH_AT: usize = 32;
-/// Bytes of the identity behind every record but a sample where records have a time: thread, time,
-/// identifier.
+/// Bytes of the identity behind every record but a sample: thread, time, identifier.
 const IDENTITY_BYTES: usize = 24;
 const REGISTERS_ABI_64: u64 = 2;
 
@@ -19,23 +16,16 @@ const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 
-/// The part of a record's flags that has the processor's mode, and its value for the kernel.
-const MISC_MODE: u16 = 7;
-const MISC_KERNEL: u16 = 1;
 /// The name of a thread changed because a program was executed.
 const MISC_COMM_EXEC: u16 = 1 << 13;
 
-/// A sample. Parts that the event does not [record](super::Opening::sampled) are 0 or empty.
+/// A [sample](super::Opening::sampled).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// The number of the event.
     pub id: u64,
     /// The process.
     pub pid: u32,
-    /// The address of the instruction.
-    pub address: u64,
-    /// True if the processor ran the kernel.
-    pub in_kernel: bool,
     /// The instruction pointer in user mode.
     pub pc: u64,
     /// The stack pointer in user mode.
@@ -81,19 +71,15 @@ impl Words<'_> {
 }
 
 impl Record {
-    /// A record's time (0 if it has none) and contents, of an event whose samples have these parts. `None`
-    /// of records of other kinds, and of incomplete records.
-    pub fn parse(record: &[u8], parts: Parts) -> Option<(u64, Record)> {
+    /// A record's time and contents. `None` of records of other kinds, and of incomplete records.
+    pub fn parse(record: &[u8]) -> Option<(u64, Record)> {
         let mut words = Words(record);
         let (kind, misc) = (words.u32()?, words.u32()? as u16);
         if kind == SAMPLE {
-            return sample(words, parts, misc & MISC_MODE == MISC_KERNEL);
+            return sample(words);
         }
-        let mut time = 0;
-        if parts.has(Parts::TIME) {
-            let (body, identity) = words.0.split_at_checked(words.0.len().checked_sub(IDENTITY_BYTES)?)?;
-            (words, time) = (Words(body), Words(&identity[8..]).u64()?);
-        }
+        let (body, identity) = words.0.split_at_checked(words.0.len().checked_sub(IDENTITY_BYTES)?)?;
+        let (mut words, time) = (Words(body), Words(&identity[8..]).u64()?);
         let record = match kind {
             MMAP2 => {
                 let (pid, _thread) = (words.u32()?, words.u32()?);
@@ -115,26 +101,17 @@ impl Record {
     }
 }
 
-fn sample(mut words: Words<'_>, parts: Parts, in_kernel: bool) -> Option<(u64, Record)> {
-    let id = if parts.has(Parts::IDENTIFIER) { words.u64()? } else { 0 };
-    let address = if parts.has(Parts::ADDRESS) { words.u64()? } else { 0 };
-    let (pid, _thread) = (words.u32()?, words.u32()?);
-    let time = if parts.has(Parts::TIME) { words.u64()? } else { 0 };
-    let mut sample = Sample { id, pid, address, in_kernel, ..Sample::default() };
-    if parts.has(Parts::REGISTERS) {
-        // A thread of the kernel has no registers of a program.
-        if words.u64()? != REGISTERS_ABI_64 {
-            return None;
-        }
-        (sample.bp, sample.sp, sample.pc) = (words.u64()?, words.u64()?, words.u64()?);
+fn sample(mut words: Words<'_>) -> Option<(u64, Record)> {
+    let (id, pid, _thread, time) = (words.u64()?, words.u32()?, words.u32()?, words.u64()?);
+    // A thread of the kernel has no registers of a program.
+    if words.u64()? != REGISTERS_ABI_64 {
+        return None;
     }
-    if parts.has(Parts::STACK) {
-        let reserved = usize::try_from(words.u64()?).ok()?;
-        let (stack, after) = words.0.split_at_checked(reserved)?;
-        let filled = if reserved == 0 { 0 } else { usize::try_from(Words(after).u64()?).ok()?.min(reserved) };
-        sample.stack = stack[..filled].to_vec();
-    }
-    Some((time, Record::Sample(sample)))
+    let (bp, sp, pc) = (words.u64()?, words.u64()?, words.u64()?);
+    let reserved = usize::try_from(words.u64()?).ok()?;
+    let (stack, after) = words.0.split_at_checked(reserved)?;
+    let filled = if reserved == 0 { 0 } else { usize::try_from(Words(after).u64()?).ok()?.min(reserved) };
+    Some((time, Record::Sample(Sample { id, pid, pc, sp, bp, stack: stack[..filled].to_vec() })))
 }
 
 #[cfg(test)]
@@ -151,35 +128,22 @@ mod tests {
         let pid = 5 | 6 << 32;
         let stack = u64::from_ne_bytes([1; 8]);
         let whole = record(SAMPLE, 0, &[7, pid, 99, REGISTERS_ABI_64, 0xb, 0x5, 0x1, 16, stack, stack, 8]);
-        let (time, found) = Record::parse(&whole, Parts::FRAME).unwrap();
-        let frame = Sample { id: 7, pid: 5, pc: 1, sp: 5, bp: 11, stack: vec![1; 8], ..Sample::default() };
+        let (time, found) = Record::parse(&whole).unwrap();
+        let frame = Sample { id: 7, pid: 5, pc: 1, sp: 5, bp: 11, stack: vec![1; 8] };
         assert_eq!((time, found), (99, Record::Sample(frame)));
         for cut in 0..whole.len() {
-            assert_eq!(Record::parse(&whole[..cut], Parts::FRAME), None);
-            let _ = Record::parse(&[&record(MMAP2, 0, &[]), &whole[8..cut.max(8)]].concat(), Parts::FRAME);
+            assert_eq!(Record::parse(&whole[..cut]), None);
+            let _ = Record::parse(&[&record(MMAP2, 0, &[]), &whole[8..cut.max(8)]].concat());
         }
-    }
-
-    #[test]
-    fn addresses_and_losses_are_read() {
-        let of =
-            |misc| Record::parse(&record(SAMPLE, misc, &[0x1000, 7 | 99 << 32]), Parts::ADDRESS).unwrap().1;
-        let sample =
-            |in_kernel| Record::Sample(Sample { address: 0x1000, pid: 7, in_kernel, ..Sample::default() });
-        assert_eq!((of(1), of(2)), (sample(true), sample(false)));
-        let lost = record(LOST, 0, &[5, 12]);
-        assert_eq!(Record::parse(&lost, Parts::ADDRESS), Some((0, Record::Lost(12))));
-        assert_eq!(Record::parse(&record(77, 0, &[1]), Parts::ADDRESS), None);
     }
 
     #[test]
     fn what_happened_to_processes_is_read_with_its_time() {
         let identity = [0, 9, 0];
-        let of = |kind, misc, body: &[u64]| {
-            Record::parse(&record(kind, misc, &[body, &identity].concat()), Parts::FRAME)
-        };
+        let of = |kind, misc, body: &[u64]| Record::parse(&record(kind, misc, &[body, &identity].concat()));
         assert_eq!(of(FORK, 0, &[5 | 4 << 32]), Some((9, Record::Fork { pid: 5, parent: 4 })));
         assert_eq!(of(COMM, MISC_COMM_EXEC, &[5]), Some((9, Record::Exec { pid: 5 })));
+        assert_eq!((of(LOST, 0, &[5, 12]), of(77, 0, &[1])), (Some((9, Record::Lost(12))), None));
         assert_eq!((of(COMM, 0, &[5]), of(THROTTLE, 0, &[])), (None, Some((9, Record::Throttled))));
         let path = u64::from_ne_bytes(*b"/bin/sh\0");
         let map = of(MMAP2, 2, &[5, 0x1000, 0x2000, 0x3000, 0, 0, 0, 0, path]);
