@@ -1,5 +1,4 @@
-//! Memory mapped directly from the kernel, for blocks of the experiments: the published ones measure the
-//! system's page allocator.
+//! Memory mapped directly from the kernel, as blocks: the baseline of the published experiments.
 
 use std::ptr::NonNull;
 use vellum_campaign::worker::WorkError;

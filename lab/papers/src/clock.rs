@@ -1,8 +1,8 @@
-//! The processor's time-stamp counter, and CPU time.
+//! Readings of the processor's time-stamp counter, and of the CPU time of this process.
 //!
-//! The papers count cycles, and so does this file. The counter of x86-64 runs at one constant rate, close to
-//! the processor's nominal frequency. Fences on both sides keep the processor from moving work across a
-//! reading. Other processors use nanoseconds; [`UNIT`] names the unit in every table.
+//! The papers count cycles, and so does this file on x86-64. There the counter runs at one constant rate,
+//! close to the processor's nominal frequency. Fences around each reading keep the processor from moving
+//! work across it. On other processors the unit is nanoseconds; [`UNIT`] names the unit in every table.
 
 use std::time::Duration;
 

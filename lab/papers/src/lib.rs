@@ -1,4 +1,4 @@
-//! The papers' experiments, repeated on this machine, beside the published results.
+//! The experiments of five published papers, repeated on this machine, with published results beside ours.
 //!
 //! They are for readers who want to reproduce results. Each experiment prints the published figure and ours
 //! in one table, draws the published plot again, and reports whether our goal is met. They are no tests: a
@@ -11,23 +11,21 @@
 //!                                 worker processes (this executable again: `work`)
 //! ```
 //!
-//! Every figure of an allocator comes from its own process, so that no state of one allocator reaches
-//! another's run. Empty timings are made in this process. Arms of a comparison run by turns in random order.
-//! All runs are kept and are in the JSON.
+//! A *cell* is one thing to measure, its *arms* are the processes compared on it, and its *sheet* has all
+//! their runs (`vellum_campaign`). Each arm has its own process, so that no state of one allocator reaches
+//! another's run. The arms run by turns in random order, and the JSON has all runs. The timings of [`bates`]
+//! are made in this process.
 //!
-//! The experiments are not part of `vellum`, which only starts the binary `vellum-papers` (`main.rs`) with
-//! its command line ([`options`]).
+//! The experiments are not part of `vellum`, which only starts `vellum-papers` (`main.rs`, [`options`]).
 //!
-//! The crate root has the common parts: [`Finding`] (tables, figures and goals), options, progress, cells of
-//! a campaign, reports, the `workshop` that compiles the clients, the `clock`. Each paper is a module:
+//! The crate root has the common parts: [`Finding`] (tables, figures and goals), options, progress, reports,
+//! the `workshop` that compiles the clients, the `clock`. Each paper is a module:
 //!
 //! - [`douglas`] (the page layer and malloc)
 //! - [`bates`] (reliable timings)
 //! - [`smith`] (collectors)
-//! - [`nishigaki`] (how much memory a job should have)
+//! - [`nishigaki`] (how much memory a job should have; [`model`] simulates its machine and programs)
 //! - [`cooper`] (collected programs when memory is short)
-//!
-//! [`model`] has the machine and the programs of Nishigaki's paper of 1981.
 
 mod area;
 pub mod bates;

@@ -1,4 +1,4 @@
-//! The common part of all papers' reports, written as JSON, with figures as files.
+//! The part of a report that all papers have, written as JSON.
 
 use crate::{Finding, Scale};
 use serde::Serialize;

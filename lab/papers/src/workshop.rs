@@ -1,17 +1,16 @@
-//! The workshop: compiles the clients from their C sources.
+//! The workshop, which compiles the clients (benchmark programs) from their C sources.
 //!
-//! The C files of `lab/papers/clients/` are in this executable, so that an installed `vellum` needs only a
-//! C compiler. They are compiled into a temporary folder, once for each heap, and removed with the
-//! [`Workshop`].
+//! The C files of `lab/papers/clients/` are in this executable, so that an installed `vellum` needs only a C
+//! compiler. They are compiled into a temporary folder, once for each heap, and removed at the end.
 //!
 //! ```text
 //! clients/*.c ─┬─ cc -DHEAP_BDW    -lgc         ──▶ libgc
-//!              ├─ cc -DHEAP_VELLUM libvellum.so ──▶ mark_sweep, mostly_copying: one program, either plan
+//!              ├─ cc -DHEAP_VELLUM libvellum.so ──▶ mark_sweep, mostly_copying, appel: one program for all plans
 //!              └─ cc -DHEAP_MALLOC              ──▶ malloc
 //! ```
 //!
-//! A missing heap (no `libgc-dev`, a library without the collector, a plan it lacks) is detected by building
-//! and running the smallest client once. The report lists it with the remedy, and its columns stay empty.
+//! To detect a missing heap (no `libgc-dev`, a library without the collector, a plan it lacks), the smallest
+//! client is built and run once. The report lists missing heaps with remedies; their columns stay empty.
 
 use clap::ValueEnum;
 use std::collections::BTreeMap;

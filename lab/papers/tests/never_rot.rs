@@ -1,8 +1,8 @@
-//! Every experiment in a tiny size, from cells to SVG. Nothing is timed and no goal is checked.
+//! Every experiment of Douglas in a tiny size, from worker processes to SVG. Nothing is timed and no goal is
+//! checked.
 //!
 //! Experiments start workers. Here the test's own executable is the worker if its first word is [`WORKER`].
-//! Vellum's library is another crate's product and may be missing; the experiments then run without it and
-//! report that.
+//! Vellum's library is another crate's product and may be missing; the experiments then run without it.
 
 #[path = "papers/sound.rs"]
 mod sound;

@@ -1,4 +1,4 @@
-//! The call of a built-in procedure: its arguments and its result.
+//! The interface of built-in procedures: the arguments, the result and the errors of a call.
 
 use crate::fail::Fail;
 use crate::machine::Machine;

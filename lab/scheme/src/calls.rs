@@ -1,4 +1,4 @@
-//! Calls on the machine: begin and end of procedures, and continuations.
+//! The machine's calls: begin and end of procedures, tail calls, and continuations.
 
 use crate::call::{Call, Found};
 use crate::fail::Fail;

@@ -1,12 +1,12 @@
-//! Data as the reader returns them, with their places in the text.
+//! Data: the syntax trees that the reader returns, with the position of each datum in the text.
 //!
 //! The compiler works on data instead of values on the heap. It therefore needs no scope, its errors have
-//! places, and a program that is only read costs the collector nothing.
+//! positions, and a program that is only read costs the collector nothing.
 
 use std::fmt;
 use std::rc::Rc;
 
-/// A place in a text; lines and columns are counted from 1.
+/// A position in a text; lines and columns are counted from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The number of the text, in the order in which a machine has read them.

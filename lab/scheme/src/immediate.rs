@@ -4,7 +4,7 @@
 //! 0001 0000 0000 0000 .. FFF1 0000 0000 0000   a floating-point number, plus 2^48
 //! FFF2 ....                                    a character
 //! FFF3 ....                                    a constant: (), #t, #f ...
-//! FFF4 ....                                    a procedure of the machine
+//! FFF4 ....                                    a built-in procedure, by its number
 //! FFF8 .... .. FFFF ....                       an integer of 51 bits
 //! ```
 //!

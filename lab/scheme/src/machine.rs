@@ -1,15 +1,15 @@
-//! The machine that runs instructions.
+//! The virtual machine that runs the compiler's instructions.
 //!
 //! ```text
 //! stack: | ... | saved fp | saved pc | closure | argument 0 | ... | variables, intermediate values |
-//!                                              ▲ fp                                          top ▲
+//!                                              ▲ fp (the running procedure's frame)          top ▲
 //! ```
 //!
 //! All values of a running program are on this stack, in global variables or in objects. A call therefore
 //! needs no Rust stack, a continuation is a copy of this stack, and the collector finds every value.
 //!
 //! # Invariants
-//! * Between two stretches of instructions, values are kept on the stack only.
+//! * A scope lasts for a few instructions (`run`); between two scopes, values are kept on the stack only.
 //! * An error leaves the stack valid: the call of the handler lies on top of the failed call.
 
 use crate::call::Row;

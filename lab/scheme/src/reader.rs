@@ -1,8 +1,8 @@
 //! The reader: turns text into data (R7RS, sections 7.1.1 and 7.1.2), by recursive descent.
 //!
 //! # Limits
-//! Data nest [`DEPTH_MAX`] deep; deeper nesting is an error instead of a stack overflow. Integers have
-//! [`INTEGER_BITS`] bits; a larger literal is also an error.
+//! Data nest at most [`DEPTH_MAX`] deep; deeper nesting is an error instead of a stack overflow. Integers
+//! have [`INTEGER_BITS`] bits; a larger literal is also an error.
 
 use crate::datum::{Datum, Place, Shape, SyntaxError};
 use crate::immediate::{INTEGER_BITS, is_integer};

@@ -1,4 +1,4 @@
-//! Programs from text to their values: each datum is read, compiled and run before the next is read.
+//! Running a program's text: each datum is read, compiled and run before the next is read.
 
 use crate::fail::{Compile, Ended, Fail};
 use crate::immediate;

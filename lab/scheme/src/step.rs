@@ -1,4 +1,4 @@
-//! The effect of each instruction but the calls.
+//! The execution of one instruction of the machine; `calls` has the instructions for calls.
 
 use crate::call;
 use crate::compiler::op::{One, Op, Two};

@@ -1,4 +1,4 @@
-//! Operations on values that several parts of the interpreter use: lists, equality, data to values and back.
+//! Operations on values that several parts of the interpreter use: lists, equality, data conversion.
 
 use crate::datum::{Datum, Place, Shape};
 use crate::fail::Fail;

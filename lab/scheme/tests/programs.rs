@@ -1,5 +1,5 @@
-//! Programs and their output, in normal runs and with collections at random points, in which a value
-//! without a reference is lost at once.
+//! Tests of the output of programs, also with collections at random points. These show at once if the
+//! interpreter drops the only reference to a value that it still uses.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

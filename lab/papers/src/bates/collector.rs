@@ -1,16 +1,17 @@
-//! Bates 1999, Figures 5 to 9, and 12: BASE while a collector runs in the same process.
+//! Bates 1999, Figures 5 to 9, and 12: the times of a collector, and the delays of stamps that it causes.
 //!
-//! In the paper a stamp was a system call, which releases the interpreter, and the collector could then run
-//! in three ways. This file repeats each figure with Vellum's collector on a heap of lists:
+//! In the paper a stamp was a system call, which releases the interpreter, so that the collector could run.
+//! This file repeats each figure with Vellum's collector on a heap of lists:
 //!
 //! | figure | in the paper | here |
 //! | --- | --- | --- |
-//! | 5, 6 | 1000 slices, each visits 50 blocks | 1000 slices of 50 objects |
-//! | 7 | three epochs in idle time, 100 times | three whole collections in such slices |
-//! | 8, 9 | the stamp, when idle collection yields to ready threads | a second thread collects during this one's blocking region, yielding or not |
-//! | 12 | the stamp, collection held off | the same thread, held off |
+//! | 5, 6 | 1000 slices (steps of a collection), 50 blocks each | 1000 slices, 50 objects each |
+//! | 7 | three epochs (whole collections) in idle time, 100 times | three collections, in such slices |
+//! | 8, 9 | stamps; idle collection yields to ready threads | a second thread collects, yielding or not |
+//! | 12 | stamps; collection is held off (may not run) | the second thread is held off |
 //!
-//! The heap tracks writes by cards, so that this runs wherever the collector does.
+//! A stamp is made in a blocking region, in which the second thread may collect. The program itself reports
+//! its writes to the heap (`tells_writes`), so that this runs wherever the collector does.
 
 use super::bases::{Bases, raw};
 use super::drawn;

@@ -1,27 +1,27 @@
 //! Bates 1999, "Reliable Benchmarking with Limbo on Inferno": the experiments of the paper, on this machine.
 //!
 //! The paper's question is how to time something reliably. It measures the simplest case, called BASE: the
-//! distance between two stamps with nothing between them, a thousand times. The result depends on how a stamp
-//! is made.
+//! time between two stamps (readings of a clock) with nothing between them, a thousand times. The result
+//! depends on how a stamp is made.
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |
-//! | `slow` | Figures 1 to 4: a stamp that is a system call and a text to be converted | `slow.rs` |
+//! | `slow` | Figures 1 to 4: a stamp by a system call and a conversion from text | `slow.rs` |
 //! | `builtin` | Figures 10 to 12: a stamp of a few instructions | `builtin.rs` |
-//! | `collector` | Figures 5 to 9, and 12: slices, epochs in idle time, yielding, held off | `collector.rs` |
+//! | `collector` | Figures 5 to 9, and 12: stamps beside a garbage collector | `collector.rs` |
 //!
 //! ```text
-//!   options ─▶ campaign (bases.rs): each kind of stamp, N rounds, in random order ─▶ Bases
-//!                                                                                     │
-//!                      Finding, drawings ◀── slow · builtin ◀─────────────────────────┘
+//!   options ─▶ bases.rs: measures each kind of stamp, N rounds, in random order ─▶ Bases
+//!                                                                                    │
+//!                      Finding, drawings ◀── slow · builtin ◀────────────────────────┘
 //!                            │
 //!                            └──▶ text, JSON, SVG, lines of observations
 //! ```
 //!
-//! One campaign has all rounds of all kinds of stamp, by turns, so that no kind gets a quieter minute than
-//! others. Each experiment then reports its part. Unlike the other papers' experiments, these run in this
-//! process: its state does not matter, and starting a process would disturb more. The collector's
-//! experiment runs last, since the others need a process without a collector.
+//! `bases.rs` measures all kinds of stamp by turns, so that no kind gets a quieter minute than others;
+//! `slow` and `builtin` report the results. Unlike the other papers' experiments, these run in this process:
+//! its state does not matter, and starting a process would disturb more. `collector` makes its own
+//! measurements and runs last, since the others need a process without a collector.
 
 mod bases;
 mod builtin;

@@ -1,10 +1,11 @@
-//! Bates 1999, Figures 1 to 4: BASE with a stamp that is a system call and a conversion from text.
+//! Bates 1999, Figures 1 to 4: BASE (the time between two stamps), each stamp a system call and a conversion
+//! from text.
 //!
 //! The paper's first stamp took 402 to 9053 µs. A plot of a thousand stamps showed two more levels above the
-//! first without an explanation. Our stamp does the same (`stamp.rs`). The paper found the causes by weeks of
-//! experiment. Here they are printed beside each figure: the events that delayed each outlier, and the
-//! periodic disturbances. A thousand observations take too little time to find a period (a few milliseconds
-//! now, half a second then). A longer run is therefore made for that.
+//! lowest, without an explanation; weeks of experiment found the causes. This file makes such stamps
+//! (`stamp.rs`). It reports the causes beside the figures: the events that delayed each outlier, and the
+//! periodic disturbances. A thousand stamps take only milliseconds here (half a second in the paper), too
+//! little to find a period. A longer series is made for that.
 
 use super::bases::{Bases, Path, figures, middle, raw, slow_stamps};
 use super::drawn;

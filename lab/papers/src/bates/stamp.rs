@@ -1,14 +1,14 @@
-//! The first stamp of Bates 1999: a read from a file that the kernel writes, and its text converted to a
-//! number.
+//! The first stamp of Bates 1999: the time is read as text from a file that the kernel writes, and converted
+//! to a number. The paper's code, in Limbo:
 //!
 //! ```text
 //! buf := array[128] of byte;           128 bytes, allocated
 //! n := sys->read(tsfd, buf, len buf);  a system call, in which the kernel formats a number as text
-//! return big string buf[0:n];          the part that was read, copied, as a string, as a number
+//! return big string buf[0:n];          the part that was read is copied to a string and converted
 //! ```
 //!
-//! Linux has no `/dev/busec`. `/proc/uptime` is similar: it can be read repeatedly from the beginning, and
-//! its text is the current time. Its resolution of hundredths of a second does not matter, since a fine
+//! Linux has no `/dev/busec`, the paper's file. `/proc/uptime` is similar: it can be read repeatedly from
+//! the beginning, and its text is the current time. Its resolution of 10 ms does not matter, since a fine
 //! clock times the stamp from outside.
 
 use std::fs::File;

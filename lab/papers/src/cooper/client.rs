@@ -1,7 +1,7 @@
-//! The three benchmark programs of Cooper et al. 1992, and their sizes.
+//! The three benchmark programs (clients) of Cooper et al. 1992, with their memory and work.
 //!
 //! The paper had 11 MB free for the heap. Here the memory is an option, and the clients fit their live data
-//! to it: `memory=` MiB.
+//! to it by their argument `memory=` (MiB).
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Client {

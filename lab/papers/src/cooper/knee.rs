@@ -1,10 +1,10 @@
-//! Cooper et al. 1992, their first open question: heap sizing without tuning, compared with the optimum found
-//! by search.
+//! Cooper et al. 1992, first open question: heap sizing without tuning, compared with a searched optimum.
 //!
 //! "We have not yet incorporated an algorithm to adjust these dynamically; instead, we used a brute-force
-//! search." Here all points of both strategies are tried under the default mode. The best one then runs by
-//! turns with `knee` and with the square-root rule. The programs are the three clients, and two that were
-//! not used to develop `knee`.
+//! search." Here all parameters of both published strategies are tried, in the pager's default mode. (A
+//! quick run tries only the published parameters.) The fastest setting then runs by turns with two rules
+//! that have nothing to tune: Vellum's `knee` and the square-root rule. The programs are the three clients,
+//! and in a full run two that were not used to develop `knee`.
 
 use super::client::{CLIENTS, Client};
 use super::lab::Lab;

@@ -1,5 +1,5 @@
-//! The common parts of the experiments of Cooper et al. 1992: the clients as programs, the capabilities of
-//! this library, the memory, and how runs are made.
+//! `Lab`, the state that all experiments of Cooper et al. 1992 share. It compiles the clients, tests which
+//! features this build of Vellum's library has, chooses the memory of each client, and makes the runs.
 
 use super::Options;
 use super::client::{CLIENTS, Client, Size};

@@ -1,9 +1,9 @@
 //! Cooper, Nettles and Subramanian 1992, "Improving the Performance of SML Garbage Collection using
 //! Application-Specific Virtual Memory Management": its experiments, on this machine.
 //!
-//! The paper sizes the heaps of collected programs so that they fit memory, and notifies its own pager of
-//! pages that are not needed. Three programs show the gain when memory is short. Here they are three of
-//! `clients/`, collected by Vellum's plan `appel`, and paged by the kernel or by Vellum.
+//! The paper fits the heaps of collected programs to the memory. It also notifies its own pager of pages
+//! whose contents need not be saved. Three programs show the gain when memory is short. Here they are three
+//! of `clients/`, collected by Vellum's plan `appel`, and paged by the kernel or by Vellum.
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |
@@ -12,19 +12,19 @@
 //! | `knee` | sections 5 and 7: parameters without tuning | `knee.rs` |
 //!
 //! ```text
-//!   clients/*.c ─▶ Workshop ─▶ Setting (strategy × mode × vacated regions)
-//!                                   ▲  │
-//!                                   │  └─▶ Ready (cgroup and swap, or frames) ─▶ sheets ─▶ Finding
+//!   clients/*.c ─▶ Workshop ─▶ Setting (heap sizing × pager mode × use of vacated regions)
+//!    (compiles them)                ▲  │
+//!                                   │  └─▶ Ready (a run, its memory limited) ─▶ sheets of runs ─▶ Finding
 //!                                   │
-//!                    search ────────┘  all points of a grid, some at a time, journalled
+//!                    search ────────┘  all points of a grid, several at a time; results kept in a journal
 //! ```
 //!
 //! Differences in all experiments:
-//! - The paper's machine had a disk of some 25 ms a page and a processor of some 14 MIPS, so a page cost
+//! - The paper's machine took some 25 ms to page in from its disk and executed some 14 MIPS, so a page cost
 //!   350,000 instructions. Today's devices are much faster relative to processors, so paging costs less.
-//! - Memory is an option, and the clients fit their live data to it.
-//! - Experiments that this machine does not allow (no root, a library without a mode) are listed and left
-//!   out.
+//! - The memory's size is an option, and the clients fit their live data to it.
+//! - Experiments that this machine does not allow (no root, a library without a mode) are listed and
+//!   skipped.
 
 mod client;
 mod knee;

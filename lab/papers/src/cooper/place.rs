@@ -1,16 +1,16 @@
-//! The places where a client runs with short or ample memory, and one run in a place.
+//! The environments (`Place`) in which a client runs with short or ample memory, and a run in one of them.
 //!
-//! ```text
-//! kernel   swap (a file, or zram) ── memory cgroup, a limit ── sh: enters it, becomes the client      root
-//! pager    a store in a folder    ── VELLUM_FRAMES             ── the client                          nobody
-//! plenty                                                         the client
-//! ```
+//! | `Place` | pages to | memory limit | start of the client | privilege |
+//! | --- | --- | --- | --- | --- |
+//! | `Kernel` | swap (a file, or zram) | a memory cgroup | by `sh`, which first enters the cgroup | root |
+//! | `Pager` | a store in a folder | `VELLUM_FRAMES` | directly | none |
+//! | `Plenty` | nothing | none | directly | none |
 //!
-//! A run's figures come from its own report, the library's counters on its board, and the kernel's counters
-//! for the whole machine (`/proc/vmstat`). The last are valid only if nothing else pages.
+//! A run's figures come from its own report, from the library's counters (in shared memory, the *board*),
+//! and from `/proc/vmstat`. The last counts the whole machine, and is valid only if nothing else pages.
 //!
-//! A cgroup of version 1 sometimes finds nothing to reclaim although there is swap. The limit is then
-//! raised a little for a moment (`confine`), and the number of times is a figure of the run.
+//! In a version 1 cgroup, the kernel sometimes finds nothing to reclaim although there is swap. The limit is
+//! then raised a little for a moment (`confine`); the run reports how often (`relieved`).
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(4);
 const KERNEL: [(&str, &str); 3] =
     [("pswpin", "swapped_in_pages"), ("pswpout", "swapped_out_pages"), ("pglazyfreed", "lazily_freed_pages")];
 
-/// The place of a run.
+/// The environment of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The kernel pages, in a cgroup.

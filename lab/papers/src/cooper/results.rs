@@ -1,13 +1,13 @@
 //! Cooper et al. 1992, Figures 2 to 4, 6 to 8, 10 to 12 and their tables (Figures 13 to 24): every
 //! heap-sizing strategy under every mode of the pager, with and without copy-back.
 //!
-//! The experiment runs twice: paged by the kernel, and by Vellum. In both the kernel answers the faults. It
-//! counts neither what a fault meets nor whether it read or wrote. The paper's nine rows therefore become
-//! five: faults without the device, faults with it, and pages written out. Under Vellum they become three:
-//! its pages belong to a file, and the kernel counts their faults together with all others.
+//! The experiment runs twice: paged by the kernel, and by Vellum. The paper counted pages in nine rows. The
+//! kernel does not distinguish reads from writes, or the kinds of page on which a fault occurs. Nine rows
+//! therefore become five: faults without device access, faults that read, and pages discarded, written and
+//! flushed. Under Vellum, the first and the last are missing. The kernel does not count the pager's faults
+//! apart from others.
 //!
-//! All settings of a client run by turns in random order. Each is compared with the baseline of the same
-//! round.
+//! All settings of a client run by turns in random order. Each is compared with the baseline of its round.
 
 use super::client::Client;
 use super::lab::Lab;

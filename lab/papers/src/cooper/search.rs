@@ -2,13 +2,13 @@
 //! as in the paper ("a brute-force search of the parameter space").
 //!
 //! ```text
-//! grid + the paper's parameters ─▶ not in the journal ─▶ some runs at a time ─▶ journal ─▶ the fastest
+//! grid + the paper's parameters ─▶ skip those in the journal ─▶ run several at once ─▶ journal ─▶ fastest
 //! ```
 //!
-//! The journal is a file with a line for each run, to which lines are only added: an interrupted search
-//! continues from it. A run's key names everything that its result depends on: client, work, memory, plan,
-//! place, paging device, setting, number of simultaneous runs, library. Simultaneous runs disturb each other
-//! alike. The tables do not use them: their figures are from runs made alone, by turns.
+//! The journal is a file to which each run appends a line; an interrupted search continues from it. A run's
+//! key names everything that its result depends on: client, work, memory, plan, place (who pages), paging
+//! device, setting, number of simultaneous runs, library. Simultaneous runs slow each other down, all of
+//! them alike. The tables do not use their times: they are measured again, one run at a time.
 
 use super::client::Client;
 use super::lab::{ALLOWED, Lab, search_key};

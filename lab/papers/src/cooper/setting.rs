@@ -1,14 +1,12 @@
-//! The settings varied in Cooper et al. 1992: heap sizing, the pager's mode, and the treatment of a vacated
-//! region.
+//! The settings varied in Cooper et al. 1992: heap sizing, the pager's mode, and the use of vacated regions.
 //!
 //! | here | in the paper | how it is set |
 //! | --- | --- | --- |
 //! | [`Sizing`] | the strategies of sections 2 and 3 | `VELLUM_GC_SIZING` |
 //! | [`Mode`] | the pager's modes of section 5, the interface of section 6 | `VELLUM_DISCARD` |
-//! | [`After`] | copy-back on and off, and the proposals of section 6 | the client's word `after=` |
+//! | [`After`] | copy-back on and off, and the proposals of section 6 | the client's argument `after=` |
 //!
-//! Parameters are fractions of the memory, so that the paper's can be used: those of its appendix are for
-//! 11 MB.
+//! Parameters are fractions of the memory: the paper's parameters, which are for 11 MB, then fit any memory.
 
 use super::published::{COLUMNS, MEMORY_KB, Parameters, appendix};
 use serde::{Deserialize, Serialize};
@@ -23,13 +21,13 @@ pub(super) enum Sizing {
     Knee,
 }
 
-/// The treatment of pages that are not needed.
+/// The treatment of pages whose contents need not be saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
     /// NP: nothing.
     None,
-    /// PO: they are marked.
+    /// PO: they are marked as discardable.
     Marks,
     /// PP: marked, and flushed when memory is short.
     Pager,

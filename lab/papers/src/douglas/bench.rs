@@ -1,4 +1,5 @@
-//! The common parts of the experiments of Douglas 2011: the workers, the peers, and how cells are run.
+//! `Bench`, the settings and tools that all experiments of Douglas 2011 share: the worker executable, the
+//! allocators compared (peers), and the campaign that runs them.
 
 use super::WORKER;
 use crate::{Progress, Scale};

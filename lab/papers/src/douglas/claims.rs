@@ -1,9 +1,9 @@
-//! Douglas 2011, the abstract's two claims: 8 MB allocated ten times quicker, and 128 KB resized to 256 KB
-//! four and a half times faster.
+//! Douglas 2011, the abstract's two claims: allocating 8 MB is ten times quicker, and resizing 128 KB to 256
+//! KB is four and a half times faster.
 //!
 //! The paper compares with its system's allocator, which requested each block from the kernel. The first
 //! baseline is therefore the kernel itself (`mmap`, `mremap`), the second today's glibc. The other
-//! allocators are shown beside them.
+//! allocators are also shown.
 
 use super::bench::Bench;
 use crate::clock::UNIT;

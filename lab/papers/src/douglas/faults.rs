@@ -1,14 +1,15 @@
-//! Douglas 2011, Figures 3 to 5 and Table 1: the cost of a page, paged and not, and of a block by its size.
+//! Douglas 2011, Figures 3 to 5 and Table 1: the cost of a page, with and without faults, and of a block by
+//! its size.
 //!
-//! The paper allocates a block, writes one byte of every page and frees it. Pages either fault in or are
-//! there before the call returns. Its Table 1 counts the writing alone, its Figure 3 the whole. Both are
-//! measured here, with today's alternatives: huge pages, a block that is kept, and Vellum's page layer in the
-//! worker's own process, with its cache full ("warm") and empty ("cold").
+//! The paper allocates a block, writes one byte of every page and frees it. Pages either fault in at the
+//! write or are resident when the call returns. Its Table 1 counts the writing alone, its Figure 3 the
+//! whole. This file measures both, with today's alternatives: huge pages, a block that is kept, and Vellum's
+//! page layer in the worker's own process, with its cache full ("warm") and empty ("cold").
 //!
-//! Figure 5 is about blocks up to 1 MiB, under the system's page allocator and the user-mode one. "Adjusted"
+//! Figure 5 compares the system's page allocator with the user-mode one, for blocks up to 1 MiB. "Adjusted"
 //! subtracts the cost of writing resident pages (a retained block of the same size). The rest is the
-//! allocator's cost: faults for the system's, bookkeeping for ours. The calls alone, without writes in
-//! between, show the bookkeeping without the stores left in the processor's queues.
+//! allocator's cost: faults for the system's, bookkeeping for ours. The calls are also timed without writes
+//! in between, so that no stores wait in the processor's queues.
 
 use super::bench::Bench;
 use crate::clock::UNIT;
@@ -28,7 +29,7 @@ const METHODS: [(&str, &str); 6] = [
     ("warm", "Vellum warm"),
 ];
 
-/// Table 1: size, Windows paged and non-paged, Linux paged and non-paged; cycles a page.
+/// Table 1: size, Windows paged and non-paged, Linux paged and non-paged; cycles per page.
 const TABLE_1: [(usize, [f64; 4]); 4] = [
     (16 << 10, [2367.0, 14.51, 2847.0, 15.83]),
     (1 << 20, [2286.0, 81.37, 3275.0, 14.53]),

@@ -1,8 +1,8 @@
-//! Douglas 2011, Figure 6: this malloc with Vellum's page layer on and off, over a random mix of sizes.
+//! Douglas 2011, Figure 6: Vellum's malloc with its page layer on and off, over a random mix of sizes.
 //!
-//! "Off" is the same malloc without the page layer: no caching, no huge pages, and the program's own mappings
-//! left to the kernel. Every extent then comes from the kernel by faults, as in the paper under the system's
-//! page allocator. glibc is shown beside them.
+//! "Off" is the same malloc without caching and huge pages, and with the program's own mappings left to the
+//! kernel. Every extent then comes from the kernel by faults, as in the paper under the system's page
+//! allocator. The table also has glibc.
 
 use super::bench::Bench;
 use super::work::{BIN_FIRST, BIN_LAST};

@@ -8,8 +8,8 @@
 //! | `claims` | the abstract: 8 MB allocated, 128 KB resized to 256 KB | `claims.rs` |
 //! | `remap` | section 4.2: growing vectors, relocation, swap, batches | `remap.rs` |
 //!
-//! Each takes a [`Bench`], makes cells, has them run, and returns a [`Finding`]. [`Scale`](crate::Scale)
-//! chooses the amount of work: the paper's sizes, two minutes, or the size of a test.
+//! Each experiment takes a [`Bench`], defines the processes to compare, runs them, and returns a
+//! [`Finding`]. [`Scale`](crate::Scale) chooses the amount of work: the paper's, two minutes, or a test's.
 
 mod bench;
 mod claims;

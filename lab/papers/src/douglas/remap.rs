@@ -1,7 +1,7 @@
-//! Douglas 2011, section 4.2: faster operations for programs that move their own pages.
+//! Douglas 2011, section 4.2: faster operations for programs that remap their own pages instead of copying.
 //!
-//! It has three parts, each with its own campaign: a vector that grows value by value; contents relocated and
-//! swapped; a list of four million items built in one call.
+//! Three campaigns measure a vector that grows value by value, the relocation and the exchange of blocks,
+//! and the allocation of a list of four million items in one call.
 
 use super::bench::Bench;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};

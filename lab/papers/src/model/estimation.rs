@@ -21,8 +21,8 @@ impl Estimation {
     /// The paper's controller with the tolerance that reproduces its Table 1.
     pub const SOURCE: Self = Self::Source { tolerance: TOLERANCE };
 
-    /// A manager that minimises the criterion's product at `delay` ticks a fault, sampled every `delta`. Its
-    /// first window is `window` and its largest `window_max`.
+    /// A manager that minimises the criterion's product at `delay` ticks per fault, sampled every `delta`.
+    /// Its first window is `window` and its largest `window_max`.
     ///
     /// # Errors
     /// [`EstimatorError`] for an invalid delay or interval.

@@ -3,7 +3,7 @@
 //! | purpose | see |
 //! | --- | --- |
 //! | programs with the published knees | [`published`] |
-//! | an estimator on a string of references | [`trial`], [`table1`] |
+//! | a run of an estimator on a string of references | [`trial`], [`table1`] |
 //! | the exact references and working sets of a synthetic program | [`Slrum`], [`Turner`] |
 //! | jobs on the published machine | [`sim`] |
 //!

@@ -1,18 +1,18 @@
-//! Exact but slow computation by definition of stack distances and working sets, for tests and short traces.
+//! Stack distances and working sets computed exactly but slowly, by definition, for tests and short traces.
 //!
 //! The stack distance of a reference is the number of different pages referenced since the last reference to
 //! its page, itself included. An LRU memory of C frames faults exactly if the distance exceeds C. A Fenwick
-//! tree over time counts the distances; each page has a one at its last reference:
+//! tree over time counts the distances. It has a one at the time of each page's last reference:
 //!
 //! ```text
 //! time     1 2 3 4 5 6
-//! page     a b c b a ?          distance of a at 6: ones after 5 … none, so 1
+//! page     a b c b a ?          distance of a at 6: ones from 5 on, so 1
 //! one          ▪ ▪ ▪            distance of c at 6: ones from 3 on, so 3
 //! ```
 //!
-//! When the tree is full, the ones move together to its beginning, in order; the tree doubles if it is still
+//! When the tree is full, the ones are moved to its beginning, in order; the tree doubles if it is still
 //! more than half full. Memory is proportional to the number of different pages; a reference takes time
-//! proportional to its logarithm.
+//! proportional to the logarithm of this number.
 
 use std::collections::HashMap;
 

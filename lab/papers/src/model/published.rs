@@ -1,21 +1,22 @@
 //! The synthetic programs S1, S2 and S3 of Nishigaki 1981, and its Table 1.
 //!
-//! | | window, 10⁶ | pages | product |
+//! | program, PE / LT | window, 10⁶ instructions | working set, pages | product (X / Y), pages |
 //! | --- | --- | --- | --- |
-//! | S1 PE / LT | 1.2 / 4.0 | 34.2 / 44.1 | 48.1 / 9.38 |
-//! | S2 PE / LT | 2.6 / 2.6 | 50.0 / 50.0 | 50.0 / 0.0 |
-//! | S3 PE / LT | 0.3 / 0.4 | 10.7 / 11.3 | 15.2 / 4.55 |
+//! | S1 | 1.2 / 4.0 | 34.2 / 44.1 | 48.1 / 9.38 |
+//! | S2 | 2.6 / 2.6 | 50.0 / 50.0 | 50.0 / 0.0 |
+//! | S3 | 0.3 / 0.4 | 10.7 / 11.3 | 15.2 / 4.55 |
 //!
-//! One reference is one instruction: the paper gives windows and S in instructions and its formulas in
-//! references.
+//! PE (processor efficiency) minimises the product X, and LT (lifetime) the product Y. One reference is one
+//! instruction: the paper gives windows and S (the paging delay) in instructions, formulas in references.
 //!
 //! We do not have the paper's figure of the curves. S1's Y still falls at 4.0·10⁶, where the table has its
-//! optimum and 5.9 pages are left. In no program found by the fit does Y stay at 9.38 or above while those
-//! pages come in. We therefore take 4.0·10⁶ for the largest window of the paper: [`RANGE`].
+//! optimum and 5.9 of the program's pages are not yet in the working set. In no program found by the fit
+//! does Y stay at 9.38 or above while those pages come in. We therefore take 4.0·10⁶ for the largest window
+//! of the paper: [`RANGE`].
 //!
 //! S3's row contradicts itself by 0.02 pages. Its Y at 0.3·10⁶ is X − z, at most 4.60, and must be above
-//! 4.55. Then z at 0.4·10⁶ is at most 11.23, but 11.3 is printed. The program found has z = 10.8 and X = 15.3
-//! for 10.7 and 15.2, and the printed figures elsewhere.
+//! 4.55. Then z at 0.4·10⁶ is at most 11.23, but 11.3 is printed. The program found has z = 10.8 and X =
+//! 15.3 instead of 10.7 and 15.2, and otherwise the printed figures.
 //!
 //! Source: Nishigaki, Table 1 and section 4. The paper does not give its programs. Those in `tails.txt` were
 //! fitted by least squares, so that Turner's formulas give the optimal rows: each product falls up to its

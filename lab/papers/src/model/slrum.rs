@@ -1,8 +1,8 @@
 //! Programs of the simple LRU stack model (SLRUM): synthetic programs with known curves.
 //!
-//! Such a program keeps its pages in a stack, the last referenced on top. Each reference goes to stack depth
-//! k with a probability q(k) that never changes, and brings that page to the top. All that matters for
-//! working sets is the chance that a reference goes *deeper* than h:
+//! Such a program keeps its pages in a stack, the last referenced on top. Each reference is to the page at
+//! stack depth k, with a probability q(k) that never changes, and moves that page to the top. Working sets
+//! depend only on the probability that a reference goes *deeper* than h, tail(h):
 //!
 //! ```text
 //! q(1)  q(2)  q(3)  …  q(N)          Σ q = 1
@@ -10,12 +10,12 @@
 //!             └──────────┘  = tail(2)
 //! ```
 //!
-//! A reference to the top page leaves the stack unchanged, and in programs worth paging nearly all references
-//! are of that kind. The generator therefore returns *runs*: a page and a number of references in a row.
-//! Their lengths are drawn from the geometric distribution that single references would give. The string is
-//! exactly one of the model, at the cost of its changes of page only.
+//! A reference to the top page leaves the stack unchanged, and in programs worth paging nearly all
+//! references are of that kind. The generator therefore returns *runs*: a page and a number of references in
+//! a row. Their lengths are drawn from the geometric distribution that single references would give. The
+//! string has exactly the model's distribution, but takes time only for its changes of page.
 //!
-//! Invariants: tails fall (weakly) from below 1 to 0; the stack always holds every page once.
+//! Invariants: tails never rise, and end at 0; the stack always holds every page once.
 //!
 //! Source: Nishigaki, section 4, after Spirn and Denning 1972. The runs are ours.
 

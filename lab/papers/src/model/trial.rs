@@ -1,11 +1,11 @@
-//! A trial: one synthetic program under one way of choosing its window, as in a cell of Nishigaki's Table 1.
+//! A trial: a run of one synthetic program with one way to choose its window, as in Nishigaki's Table 1.
 //!
 //! The program runs alone; its faults take no virtual time. At each sample point the counters receive the
-//! pages referenced since the last one, the manager sets the window, and pages outside are evicted. The
-//! faults are counted and, at every reference, the resident pages.
+//! pages referenced since the last one, the manager sets the window, and pages outside it are evicted. The
+//! trial counts faults and, at every reference, the resident pages.
 //!
-//! Counting begins after a warm-up, in which the manager already learns. The products are of means: X =
-//! z̄·(1 + S·f̄), as in the paper's formulas.
+//! Counting begins after a warm-up, in which the manager already learns. The products are of means (resident
+//! pages z̄, fault rate f̄): X = z̄·(1 + S·f̄), as in the paper's formulas.
 
 use crate::model::Slrum;
 use crate::model::estimators::{Control, Counters, Owe, Quanta, Step};
@@ -47,12 +47,12 @@ pub struct Outcome {
     pub sampled: f64,
     /// The mean of the resident pages at all references.
     pub resident: f64,
-    /// Faults a reference, including those of first references.
+    /// Faults per reference, including those of first references.
     pub faults: f64,
 }
 
 impl Outcome {
-    /// X or Y, in pages, at `delay` references a fault.
+    /// X or Y, in pages, at `delay` references per fault.
     #[must_use]
     pub fn product(&self, criterion: Criterion, delay: f64) -> f64 {
         criterion.product(self.resident, self.faults, delay)

@@ -1,21 +1,22 @@
-//! The exact mean working set of a stack-model program: Turner's recurrences.
+//! The exact mean working set of a stack-model program (`slrum`): Turner's recurrences.
 //!
-//! Within a window, the pages referenced until now are the top h of the stack. The next reference adds a page
-//! if its depth exceeds h. The working-set size is therefore a chain that only climbs:
+//! Within a window, the pages referenced until now are the top h of the stack. The next reference adds a
+//! page if its depth exceeds h, which has the probability tail(h). The working-set size is therefore a
+//! Markov chain that only climbs:
 //!
 //! ```text
-//!   1 ──tail(1)──▶ 2 ──tail(2)──▶ 3 ─ ⋯ ─▶ N        P(h, T): where it is after T references
+//!   1 ──tail(1)──▶ 2 ──tail(2)──▶ 3 ─ ⋯ ─▶ N        P(h, T): probability of size h after T references
 //!   ↺ 1 − tail(1)  ↺ 1 − tail(2)
 //! ```
 //!
-//! - P(h, T) = P(h − 1, T − 1) · tail(h − 1) + P(h, T − 1) · (1 − tail(h))   (4.1), from P(1, 1) = 1 (4.2)
-//! - z(T) = Σ h · P(h, T)   (4.3)
+//! - P(h, T) = P(h − 1, T − 1) · tail(h − 1) + P(h, T − 1) · (1 − tail(h)) (4.1), from P(1, 1) = 1 (4.2)
+//! - z(T) = Σ h · P(h, T) (4.3)
 //! - f(T) = z(T + 1) − z(T) = Σ P(h, T) · tail(h): the slope of equation (3.4), and exactly the fault rate,
 //!   since a reference at h faults with probability tail(h).
 //!
-//! [`Turner::sampled`] reaches windows of millions of references. One reference is a matrix with only the
-//! diagonal and the line beside it, and its powers are found by squaring. All entries are probabilities and
-//! nothing is subtracted, so no precision is lost.
+//! [`Turner::sampled`] reaches windows of millions of references. One reference is a matrix with two
+//! diagonals, whose powers are found by squaring. All entries are probabilities and nothing is subtracted,
+//! so no precision is lost.
 //!
 //! Source: Nishigaki, equations 4.1 to 4.3, after Turner and Strecker 1977. Squaring is ours.
 
@@ -83,7 +84,7 @@ impl Turner {
         self.sizes.iter().enumerate().map(|(h, p)| h as f64 * p).sum()
     }
 
-    /// f(T), faults a reference (3.4).
+    /// f(T), faults per reference (3.4).
     #[must_use]
     pub fn faults(&self) -> f64 {
         self.sizes.iter().zip(&self.tails).map(|(p, tail)| p * tail).sum()

@@ -1,8 +1,8 @@
-//! Nishigaki 1981, Figure 2: the mean working set z, and the products X and Y that the criteria PE and LT
-//! minimise, against the window, for the programs S1, S2 and S3.
+//! Nishigaki 1981, Figure 2: curves of the programs S1, S2 and S3 over the window: the mean working set z,
+//! and the products X and Y, which the criteria PE (processor efficiency) and LT (lifetime) minimise.
 //!
-//! They are computed by Turner's formulas, and again from a reference string of each program, by the one
-//! pass of `vellum trace`. The formulas are exact, and the pass is compared with them.
+//! The curves are computed by Turner's formulas, which are exact. They are computed again from a reference
+//! string of each program, by the one pass of `vellum trace`, to test that pass against the formulas.
 
 use super::Run;
 use crate::model::Turner;

@@ -1,19 +1,19 @@
-//! Nishigaki 1981, "Experiments on the Knee Criterion in a Multiprogrammed Computer System": every experiment
-//! of the report.
+//! Nishigaki 1981, "Experiments on the Knee Criterion in a Multiprogrammed Computer System": every
+//! experiment of the report.
 //!
-//! The paper defines how much memory a program should have, and estimates it while the program runs. It shows
-//! the gain of a machine that gives each job that much.
+//! The paper defines how much memory a program should have, and estimates this amount while the program
+//! runs. It shows the gain of a machine that gives each job that amount.
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |
-//! | `curves` | Figure 2: z, X and Y of the synthetic programs | `curves.rs` |
+//! | `curves` | Figure 2: working sets and costs (X, Y) of the synthetic programs | `curves.rs` |
 //! | `table1` | Table 1: estimated windows beside the optimal ones | `table1.rs` |
-//! | `throughput` | Figures 4 and 5, equation 2.7: six jobs, one of them of king size, under two memory sizes | `throughput.rs` |
+//! | `throughput` | Figures 4 and 5, equation 2.7: six jobs in two memory sizes | `throughput.rs` |
 //! | `real` (with `--real`) | the same as real processes, against the kernel's reclaim | `real/` |
 //!
 //! ```text
-//!  vellum-workset: Slrum, Turner, Owe, Control, sim ─▶ experiment ─▶ Finding ─▶ text, JSON, SVG
-//!                                       seeds ───────────┘
+//!  crate::model: programs, estimators, simulated machine ─▶ experiment ─▶ Finding ─▶ text, JSON, SVG
+//!                                          random seeds ────────┘
 //! ```
 //!
 //! Only `real` measures this machine. The other results are computed from seeds and are the same everywhere.

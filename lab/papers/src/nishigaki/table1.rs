@@ -1,9 +1,9 @@
-//! Nishigaki 1981, Table 1: S1, S2 and S3 under an estimator, compared with their optimum and the published
-//! results.
+//! Nishigaki 1981, Table 1: the programs S1, S2 and S3 with windows chosen by an estimator, compared with
+//! their optimum and the published results.
 //!
-//! The paper's estimator runs with the paper's parameters, Vellum's with a Δ so fine that the optimal
-//! windows of S3 are multiples of it. The error of a product is given in parts of the program's least X,
-//! for both criteria.
+//! The paper's estimator runs with the paper's parameters. Vellum's samples at a finer interval Δ, of which
+//! the optimal windows of S3 are multiples. For both criteria, the error of a product is given as a fraction
+//! of the program's least X.
 
 use super::Run;
 use crate::model::Estimation;

@@ -1,16 +1,16 @@
 //! Nishigaki 1981, Figures 4 and 5: the gain of a machine when each job has its own window.
 //!
-//! There are six initiators. The King Size Program, in one initiator, walks over more pages than there are
-//! frames, so that no frame helps it. The others have programs like B1 to B4. Memory is short with 2 MB but
-//! not with 3 MB.
+//! Six initiators each run a list of programs. One has the King Size Program, which walks over more pages
+//! than there are frames, so that more frames do not help it. The others run programs like the paper's B1 to
+//! B4. Memory is short with 2 MB but not with 3 MB.
 //!
 //! Three ways are compared:
 //! - one window for all jobs, adjusted to the paging load, as in the paper;
 //! - the replacement of a kernel, which does not distinguish jobs;
-//! - one window for each job by the PE- and by the LT-knee.
+//! - one window for each job, at the knee of its PE or LT curve.
 //!
-//! Pages outside a window are evicted at once, as in the paper. Vellum's variants evict them when a frame is
-//! needed, or at once while frames are short. A window then only decides whose pages are evicted first.
+//! The paper evicts pages outside a window at once. Vellum's variants evict them when a frame is needed, or
+//! at once while frames are short. A window then only decides whose pages are evicted first.
 
 use super::Run;
 use super::machine::{Arm, MEMORIES, WAYS, Way, arms, as_json, gain};

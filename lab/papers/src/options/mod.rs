@@ -1,5 +1,4 @@
-//! The command line of `vellum papers`: `vellum` passes its arguments on to `vellum-papers`, which parses
-//! them.
+//! The command line of `vellum papers`: `vellum` passes its arguments to `vellum-papers`, which parses them.
 //!
 //! A paper's own options are its experiments and their extra settings; other options are common to all
 //! papers.

@@ -1,4 +1,4 @@
-//! The eight clients of Table 1 of Smith 1998.
+//! The eight benchmark programs (clients) of Table 1 of Smith 1998.
 
 /// A client.
 #[derive(Debug, Clone, Copy)]

@@ -1,14 +1,13 @@
-//! The experiment `libgc` (`--libgc`): the clients compiled for libgc, run with libgc's library and with
-//! Vellum's in its place.
+//! The experiment `libgc` (`--libgc`): clients compiled for libgc, run with libgc's library or Vellum's.
 //!
-//! The result is the gain of unmodified programs written for libgc. The same executable runs with the
-//! distribution's `libgc.so.1`, or with Vellum's first on the library path. The clients use the interface as
-//! a compiler would (their own free lists, filled by `GC_generic_malloc_many`). The heap has a maximum, which
-//! is also its initial size. With little live data, Vellum's library uses less memory: it stays within the
-//! cache and collects more often.
+//! It measures the gain of unmodified programs written for libgc. The same executable runs with the
+//! distribution's `libgc.so.1`, or with Vellum's first on the library path. The clients use libgc as a
+//! compiler's output would: by their own free lists, filled by `GC_generic_malloc_many`. The heap has a
+//! maximum, which is also its initial size. With little live data, Vellum's library uses less memory: it
+//! stays within the cache and collects more often.
 //!
-//! Invariant: an arm is Vellum's only if the loader reports that it loads Vellum's `libgc.so.1`; otherwise
-//! the arm would measure the distribution's library.
+//! Invariant: a run counts as Vellum's only if the loader reports that it loads Vellum's `libgc.so.1`;
+//! otherwise the distribution's library would be measured.
 
 use super::client::CLIENTS;
 use super::lab::{COLLECTOR, CPU, Lab, Place, View, keep, name, sum};

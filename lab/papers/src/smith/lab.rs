@@ -1,5 +1,5 @@
-//! The common parts of the experiments of Smith 1998: the workshop, the collectors of this machine, and how
-//! cells are run.
+//! `Lab`, the state that all experiments of Smith 1998 share: the compiled clients, the collectors found on
+//! this machine, and the campaign that runs them.
 
 use super::client::{CLIENTS, Client};
 use crate::workshop::{Build, Collector, Workshop};

@@ -1,25 +1,25 @@
 //! Smith and Morrisett 1998, "Comparing Mostly-Copying and Mark-Sweep Conservative Collection": its
 //! experiments, on this machine.
 //!
-//! The paper compares its new collector, MCC, with the common one, BDW, by eight programs. Here the
-//! programs are the eight of `clients/`, and the peer is BDW as Debian has it today (libgc). They run
-//! beside the plans of Vellum's collector that the library has.
+//! The paper compares its new collector, MCC, with the common one, BDW, by eight programs. Here the programs
+//! are the eight of `clients/`. They run under libgc, which is BDW as Debian has it today, and under each
+//! plan of Vellum's collector that the library has.
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |
 //! | `basics` | Tables 2 and 5, Figure 3: allocations and live data | `basics.rs` |
 //! | `times` | Table 7, Figure 1: client and collector time by heap size | `times.rs` |
-//! | `headers` | Table 6, Figure 2: one more word in each object; objects with and without types | `headers.rs` |
-//! | `phases` | Tables 3 and 4, Figure 4: the time of each phase, the objects that roots lead to and keep | `phases.rs` |
-//! | `libgc` | only with `--libgc`: programs written for libgc, with Vellum's library in its place | `drop_in.rs` |
+//! | `headers` | Table 6, Figure 2: one more word in each object; objects without types | `headers.rs` |
+//! | `phases` | Tables 3 and 4, Figure 4: the time of each phase, the roots | `phases.rs` |
+//! | `libgc` | only with `--libgc`: Vellum's library in place of libgc's | `drop_in.rs` |
 //!
 //! ```text
 //!   clients/*.c ─▶ Workshop: cc, for each heap ─▶ Launch ─▶ cells ─▶ Campaign ─▶ sheets ─▶ Finding
 //! ```
 //!
 //! Two differences from the paper concern all experiments. A word was four bytes and is eight, so the same
-//! objects take twice the memory. Time is CPU time; the collector's part is the time spent behind the
-//! inlined path of an allocation.
+//! objects take twice the memory. Time is CPU time; the collector's part is the time spent outside the
+//! inlined fast path of an allocation.
 
 mod basics;
 mod client;

@@ -3,9 +3,9 @@
 //! MCC had five phases: pin, root, graph, free, sweep. Vellum measures three: scanning the roots (pin and
 //! root), tracing from there (graph), and sweeping (free and sweep). libgc measures none.
 //!
-//! The library also reports Table 3's counts. A page of MCC had 2 KB and was promoted whole if a root led
-//! into it. A block of Vellum's has 16 KiB. A block chosen to be emptied (only sparse ones are) is promoted
-//! if an object in it has to stay. MCC loses the free memory in it; Vellum allocates there next.
+//! The library also reports the counts of Table 3, about memory that is promoted (kept in place) because a
+//! root leads into it. MCC promoted whole pages of 2 KB and lost their free memory. Vellum promotes blocks
+//! of 16 KiB, of which it first chooses only sparse ones to be emptied, and then allocates in their gaps.
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};

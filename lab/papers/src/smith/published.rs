@@ -1,4 +1,4 @@
-//! Tables 2 to 7 of Smith 1998, as numbers: `published.json`, by client.
+//! Tables 2 to 7 of Smith 1998 as numbers, read from `published.json` and indexed by client.
 //!
 //! Times are seconds on a 256 MB UltraSparc-5; a word was four bytes. Runs that were impossible, and figures
 //! illegible in our copy, are left out. Table 7's figures here are the averages, which the paper plots.
@@ -28,13 +28,13 @@ pub(super) struct Basics {
     pub(super) live_objects: f64,
 }
 
-/// A row of Table 3: averages a collection. A page had 2 KB.
+/// A row of Table 3: averages per collection. A page had 2 KB.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Roots {
     /// Words that led to an object.
     pub(super) roots: f64,
     pub(super) pages: f64,
-    /// Roots a promoted page, averaged over the collections.
+    /// Roots per promoted page, averaged over the collections.
     pub(super) a_page: f64,
     /// Unused memory on promoted pages, KB.
     pub(super) lost_kb: f64,

@@ -1,7 +1,8 @@
 //! The experiments of Cooper, Nettles and Subramanian in a tiny size, if this machine and the library allow
 //! them. Nothing is timed and no goal is checked; experiments that cannot be run must be listed.
 //!
-//! Swap is never made here, since it is the whole machine's. That part runs with `vellum papers cooper`.
+//! Swap is never made here, since the whole machine would use it. That part runs with
+//! `vellum papers cooper`.
 
 use crate::sound;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! Tests of the experiments, the models behind them, and their program, in one executable. `never_rot` has
-//! its own executable, which is also its worker.
+//! an executable of its own, which it also starts as its worker.
 
 mod accuracy;
 mod bates;

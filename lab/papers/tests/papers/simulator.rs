@@ -1,4 +1,4 @@
-//! The simulated machine: its runs repeat, keep the paper's bound, and show the paper's results.
+//! The simulated machine: its runs repeat, stay within the paper's bound, and show its results.
 
 use vellum_papers::model::Estimation;
 use vellum_papers::model::sim::{

@@ -1,4 +1,4 @@
-//! The properties of every finding, whichever paper it is of.
+//! Checks that the findings of all papers must pass.
 
 use std::path::Path;
 use vellum_papers::{Finding, write_figures};

@@ -1,7 +1,7 @@
-//! Derived forms (R7RS, section 7.3): data rewritten to data of other forms.
+//! Derived forms (R7RS, section 7.3), such as `cond`: each is rewritten to data of more basic forms.
 //!
-//! Names that a rewriting adds begin with `%`, or have a number that no name of a program has. Programs
-//! cannot define macros.
+//! Names that a rewriting adds begin with `%`: those of built-in procedures (`%not`), and new ones (`%1`).
+//! Programs cannot define macros.
 
 use crate::datum::{Datum, Place, Shape, SyntaxError};
 

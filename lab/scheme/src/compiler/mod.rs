@@ -1,9 +1,9 @@
 //! The compiler: turns data into instructions, in two passes.
 //!
 //! ```text
-//! Datum ── derived ──▶ Datum ── analyse ──▶ Expression ── emit ──▶ [Op]
-//!       (forms that are      (variables resolved;      (lexical addresses;
-//!        other forms)         which are assigned)       closures copy what they use)
+//! Datum ── analyse ──▶ Expression ── emit ──▶ instructions (`Op`)
+//!         (rewrites derived forms;   (replaces variables by positions;
+//!          resolves names)            closures copy the variables that they use)
 //! ```
 //!
 //! # Source

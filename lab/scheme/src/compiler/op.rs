@@ -1,7 +1,7 @@
-//! The machine's instructions.
+//! The instructions of the machine.
 
-/// One instruction. `fp` is the place of the running procedure's first argument on the stack; its closure
-/// lies below.
+/// One instruction. `fp` is the stack index of the running procedure's first argument; its closure lies
+/// below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
     /// Pushes a constant of the program.
@@ -59,7 +59,7 @@ pub enum Op {
     Frame(u32),
     /// Calls the procedure below the n arguments on top.
     Call(u32),
-    /// Calls it in place of the running procedure.
+    /// Calls that procedure in place of the running one.
     TailCall(u32),
     /// Ends the procedure with the value on top.
     Return,

@@ -1,5 +1,5 @@
 //! Memory by the Boehm-Demers-Weiser collector, through its C interface (`gc.h`, Debian's libgc-dev), for
-//! comparison.
+//! comparison with Vellum's. The layout of objects:
 //!
 //! ```text
 //! pair:  car | cdr
@@ -7,10 +7,9 @@
 //! bytes: len | bytes ...
 //! ```
 //!
-//! The words are those of `vellum.rs`: the same immediates, the same tags in pointers. The setup is the usual
-//! one for runtimes with tags in pointers. Only pointers with a tag's offset count as pointers into objects,
-//! so that a pair takes 16 bytes. Slots are scanned conservatively; text and bytes are not scanned. All other
-//! settings are the defaults.
+//! Values have the same words as in `vellum.rs`: the same immediates, the same tags in pointers. The setup
+//! is usual for such tags. Only pointers with a tag's offset count as pointers into objects, so a pair takes
+//! 16 bytes. Slots are scanned conservatively, text and bytes not at all. Other settings are the defaults.
 
 use super::{CAR, Kind, OutOfMemory};
 use crate::immediate;

@@ -1,19 +1,19 @@
 //! The interpreter's interface to memory: values, scopes, and the machine's stack.
 //!
-//! Two files implement the same few functions; a feature chooses one of them:
+//! Two files implement the same few functions; a Cargo feature chooses one of them:
 //!
 //! | file | memory | feature |
 //! | --- | --- | --- |
 //! | `vellum.rs` | Vellum's collector, by `vellum-heap`, without `unsafe` | (default) |
 //! | `libgc.rs` | the Boehm-Demers-Weiser collector, by its C interface | `libgc` |
 //!
-//! The first is the example. The other is for comparison: the same values in the same words, the same
-//! machine, the same programs.
+//! The first is the example. The other is for comparison: the words of values, the machine and the programs
+//! are the same.
 //!
 //! # Words
-//! A *value* is an immediate (`immediate`) or an object. An object has a [`Kind`], and one of four shapes:
-//! a pair, slots, text, bytes. A *scope* is a stretch of time in which values may also be held outside
-//! objects and stacks.
+//! A *value* is an immediate (`immediate`) or an object. An object has a [`Kind`], and one of four shapes: a
+//! pair, slots, text, bytes. A *scope* is a stretch of time in which values may also be held outside objects
+//! and stacks.
 
 #[cfg(feature = "libgc")]
 mod libgc;

@@ -1,7 +1,7 @@
-//! Memory by Vellum's collector: the steps by which a language's runtime uses it.
+//! Memory by Vellum's collector, an example of its use by a language's runtime. The steps:
 //!
-//! 1. Declare the objects (`object!`), with a [`Word`] wherever any value may stand, and which tags mean
-//!    which types (`family!`).
+//! 1. Declare the objects (`object!`), with a [`Word`] in each field that may hold any value, and the types
+//!    that the pointers' tags mean (`family!`).
 //! 2. Hold values only by handles in a scope, in slots of objects, or on a [`vellum_heap::Stack`].
 //! 3. Open a scope for each stretch of work, and close it soon, since handles accumulate.
 

@@ -1,4 +1,4 @@
-//! Built-in procedures that cannot be written in Scheme, or would be too slow. The others are in the prelude.
+//! Built-in procedures that Scheme cannot express, or only slowly. The others are in `prelude.scm`.
 
 pub mod control;
 pub mod lists;

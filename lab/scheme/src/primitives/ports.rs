@@ -1,8 +1,8 @@
 //! Built-in procedures for input from strings and files, and output to strings and standard output.
 //!
 //! ```text
-//! input:  #t | text | bytes read
-//! output: #f | list of texts, the last one first | unused
+//! slots of an input port:  #t | text | number of bytes read
+//! slots of an output port: #f | list of texts, the last one first | unused
 //! ```
 
 use crate::call::{ANY, Call, Found, Table};

@@ -1,4 +1,4 @@
-//! Built-in procedures for records and promises. Their forms are in `compiler::derived` and the prelude.
+//! Built-in procedures for records and promises. The forms that use them are in `compiler::derived`.
 
 use crate::call::{ANY, Call, Found, Table};
 use crate::memory::{Kind, Value};

@@ -1,4 +1,4 @@
-//! Built-in procedures for strings, which are immutable, symbols and characters.
+//! Built-in procedures for immutable strings, symbols and characters.
 
 use crate::call::{ANY, Call, Found, Table};
 use crate::fail::Fail;

@@ -3,13 +3,13 @@
 //! Each row answers two questions:
 //!
 //! - How much could be saved at all? The **ceiling** is the number of minor faults times the CPU time of one
-//!   first touch of an anonymous page. The faults are the row's under glibc, less those of the same program
-//!   on a trivial input. The first touch is measured by turns with the rows.
+//!   first touch of an anonymous page. The faults are those of the program under glibc, less those of the
+//!   same program on a trivial input. The first touch is measured by turns with the programs.
 //! - How much is saved? The result is the CPU time saved, as a share of the ceiling. The share can exceed 1,
 //!   as Vellum also saves the cost of glibc's own bookkeeping.
 //!
-//! CPU time is user and system time of the program and all its children. Peak memory is the largest
-//! process's.
+//! CPU time is user and system time of the program and all its children. Peak memory is that of the largest
+//! process.
 
 mod rows;
 mod sources;

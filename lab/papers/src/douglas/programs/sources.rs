@@ -1,4 +1,4 @@
-//! The inputs of the programs of Table 2: C++ to compile, a script to run, tables to query.
+//! The inputs of the programs of Table 2: a C++ file to compile, a Python script to run, SQL statements.
 
 use std::fmt::Write;
 

@@ -1,16 +1,14 @@
-//! Douglas 2011, the first experiment: a block is allocated, one byte of every page is written, and it is
-//! freed.
+//! Douglas 2011, the first experiment: a block is allocated, written (one byte of every page) and freed.
 //!
-//! The writing is also timed alone, and so are the calls without any writing. `method` selects the source
-//! of the block:
+//! The writing is also timed alone, and so are the calls without writing. `method` is the block's source:
 //!
 //! | method | block | in the paper |
 //! | --- | --- | --- |
 //! | `paged` | mmap; a fault on each page's first touch | "paged" |
 //! | `populated` | mmap with `MAP_POPULATE` | "non-paged" (Linux) |
-//! | `huge` | mmap, huge pages asked for | |
-//! | `retained` | one block mapped and touched once, then used again and again: the floor | |
-//! | `warm` | Vellum's page layer, frames in its cache | the user mode page allocator |
+//! | `huge` | mmap, with a request for huge pages | |
+//! | `retained` | one block, mapped and touched once, then reused: the least possible cost | |
+//! | `warm` | Vellum's page layer, with frames in its cache | the user mode page allocator |
 //! | `cold` | Vellum's page layer, its cache emptied before each block | |
 
 use crate::area::{Frames, Mapping};

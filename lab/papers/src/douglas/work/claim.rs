@@ -1,7 +1,7 @@
-//! Douglas 2011, the abstract's claims: a block of 8 MiB allocated, and one of 128 KiB resized to 256 KiB.
+//! Douglas 2011, the abstract's claims: 8 MiB are allocated, and a block of 128 KiB is resized to 256 KiB.
 //!
-//! `source=malloc` is the preloaded allocator. `source=system` is the kernel's own page allocator, with
-//! which the paper compares. Every page is touched, also the new ones after a resize.
+//! With `source=malloc` the blocks come from the preloaded allocator. With `source=system` they are mappings
+//! of the kernel, with which the paper compares. Every page is touched, also the new ones after a resize.
 
 use crate::area::{Frames, Mapping};
 use crate::clock;

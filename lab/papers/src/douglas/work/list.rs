@@ -1,7 +1,7 @@
-//! Douglas 2011, section 4.2: a list of four million items, built by as many calls of malloc or by one.
+//! Douglas 2011, section 4.2: a list of four million items, allocated one by one or all in one call.
 //!
 //! Nodes are 16 bytes (a link and a value) and all are written. `method=single` calls malloc and free for
-//! each; `method=batch` makes one call for all of them, and one to free them.
+//! each node; `method=batch` makes one call for all nodes, and one to free them.
 
 use std::time::Instant;
 use vellum_campaign::Metrics;

@@ -1,9 +1,9 @@
 //! Douglas 2011, Figure 6: very small and very large blocks mixed at random, and the cost of each size.
 //!
-//! A table of blocks in use is visited at random. Each step frees the block in a place and puts a new one
-//! there, its size drawn so that every power of two is equally likely. One byte of each of the block's
-//! pages is written, and it is freed later. Both costs are recorded by the power of two of its size. They
-//! include the effect of the other blocks' sizes, as in the paper.
+//! Each step picks an entry of a table at random, frees its block, and allocates another in its place. The
+//! size is drawn so that every power of two is equally likely. One byte of each page of the new block is
+//! written. A block's cost is the time of its allocation, these writes, and its free, averaged for each
+//! power of two of its size. It includes the effect of the other blocks' sizes, as in the paper.
 
 use crate::clock;
 use vellum_campaign::Metrics;

@@ -1,7 +1,7 @@
-//! The work of the worker processes, one file for each kind.
+//! The measurements that worker processes make, one file for each kind of work.
 //!
-//! Costs are in [`crate::clock::UNIT`] or nanoseconds, by the end of the name; the cost of reading the
-//! counter is subtracted. A worker prints its figures as one line of JSON.
+//! The end of a figure's name gives its unit: `_cycles` ([`crate::clock::UNIT`]) or `_ns`. The cost of
+//! reading the counter is subtracted. A worker prints its figures as one line of JSON.
 
 mod block;
 mod claim;

@@ -1,10 +1,9 @@
-//! Douglas 2011, section 4.2: a vector that grows by one value at a time.
+//! Douglas 2011, section 4.2: a vector that grows by one value at a time, in three ways (`method`).
 //!
 //! - `copy` does the same as `std::vector`: when it is full, it allocates twice the size, copies the values
 //!   and frees the old storage.
-//! - `realloc` leaves the moving to malloc.
-//! - `buffer` is Vellum's growable buffer: exactly the pages needed, address space behind them, nothing
-//!   copied.
+//! - `realloc` calls realloc for twice the size.
+//! - `buffer` is Vellum's growable buffer: only the pages needed, address space behind them, no copies.
 
 use std::time::Instant;
 use vellum_campaign::Metrics;

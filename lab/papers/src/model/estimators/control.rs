@@ -1,14 +1,14 @@
-//! The controller of a job's window, which learns from the whole history since the last change of phase.
+//! Vellum's controller of a job's window, which learns from all history since the last change of phase.
 //!
-//! The source's controller has a memory of about three intervals. A job has at most one fault in that time,
-//! so its fault rates are mostly noise, and so is the window of the least product (see
+//! The paper's controller ([`Owe`](super::Owe)) has a memory of about three intervals. A job has at most one
+//! fault in that time, so its fault rates are mostly noise, and so is the window of the least product (see
 //! [`Estimator`](super::Estimator)). A *stationary* job allows a memory as long as the job stays stationary.
 //! This controller
 //!
-//! - keeps a [`History`] of w at all windows since the phase began, and finds the [`knee`] of its mean,
-//!   concave curve;
+//! - keeps a [`History`] of the working-set size w at all windows since the phase began, and finds the
+//!   [`knee`] of its mean, concave curve;
 //! - reviews the curve each time that the history has grown by an eighth: often at first, rarely later. The
-//!   job pays for the estimation only while there is something to learn, a question that the source leaves
+//!   job pays for the estimation only while there is something to learn, a question that the paper leaves
 //!   open;
 //! - drops the history when the phase changes ([`Phase`]), because it describes pages that the job no longer
 //!   uses. The window then restarts at its initial length if that is shorter: a long window would hold those
@@ -22,9 +22,8 @@
 //! Pages are evicted at sample points only. With a window of m intervals, a page stays for m to m + 1
 //! intervals, m + ½ on average. The controller sets the window whose average is nearest to the knee.
 //!
-//! Windows longer than half of the watch are not considered, because too little of their past was sampled.
-//! The range therefore grows with the watch, like the source's heuristic, which grows it interval by
-//! interval.
+//! Windows longer than half of the history are not considered, because too little of their past was sampled.
+//! The range therefore grows with the history, like the paper's heuristic, which grows by intervals.
 //!
 //! Source: Nishigaki, section 3, for the product to minimise; the estimation is ours.
 

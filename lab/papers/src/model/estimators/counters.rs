@@ -10,17 +10,15 @@
 //! ```
 //!
 //! The counters are not stored. Each page has the interval of its last reference, and a histogram has the
-//! number of pages of each age. The cost of a sample therefore grows with the pages referenced, not with all
-//! pages.
+//! number of pages of each age. The cost of a sample therefore grows with the referenced pages only.
 //!
 //! Evicted pages stay in the table up to a *horizon*, because the curve beyond the present window shows if a
-//! larger one would pay. With a horizon one above the window, only resident pages are in the table, as in the
-//! source.
+//! larger one would pay. With a horizon one above the window, it has only resident pages, as in the paper.
 //!
 //! Invariants: a page has one age; `ages` has one entry per age below the horizon, and counts every page
 //! within the horizon once.
 //!
-//! Source: Nishigaki, section 3. Departure: the source counts pages with counters "less than or equal to m",
+//! Source: Nishigaki, section 3. Departure: the paper counts pages with counters "less than or equal to m",
 //! which with counters that start at zero is the window (m + 1)·Δ. Below m is W(t, m·Δ) exactly.
 
 use std::collections::VecDeque;

@@ -1,21 +1,20 @@
-//! The smoothed estimators ζ, φ, χ and ψ: a job's curve from its counters at each sample point.
+//! The paper's estimators ζ, φ, χ and ψ: a job's curve, smoothed, from its counters at each sample point.
 //!
-//! | | estimates | is |
+//! | estimator | of | formula |
 //! | --- | --- | --- |
-//! | ζ(t, T) | z(T), pages | w(t, T), smoothed: (1 − α)·w + α·ζ before (3.2) |
-//! | φ(t, T) | f(T), faults a tick | (ζ(t, T + Δ) − ζ before (t, T)) / Δ (3.5) |
-//! | χ(t, T) | X(T), pages | ζ + S·φ·ζ (3.8) |
-//! | ψ(t, T) | Y(T), pages | S·φ·ζ (3.9) |
+//! | ζ(t, T) | working set z(T), pages | w(t, T), smoothed: (1 − α)·w + α·ζ before (3.2) |
+//! | φ(t, T) | fault rate f(T), faults per tick | (ζ(t, T + Δ) − ζ(t, T) one sample before) / Δ (3.5) |
+//! | χ(t, T) | product X(T), pages | ζ + S·φ·ζ (3.8) |
+//! | ψ(t, T) | product Y(T), pages | S·φ·ζ (3.9) |
 //!
 //! ζ starts as the first w (3.2). Except for that start, φ is the smoothed count of the faults that the
 //! window T would have had in each interval (3.7). The reason: w(t, T + Δ) counts the pages in the window at
 //! the start of the interval and the pages referenced in it. The difference to the previous w is the number
 //! of referenced pages that were not in the window.
 //!
-//! With α = 0.5 the memory is about three intervals long and holds at most one fault. φ is then mostly noise,
-//! and the least χ or ψ is at some window without a recent fault. [`Control`](super::Control)
-//! corrects this. The source's estimator is here for comparison, and for jobs whose behaviour changes within
-//! a few intervals.
+//! With α = 0.5 the memory is about three intervals long and holds at most one fault. φ is then mostly
+//! noise, and the least χ or ψ is at some window without a recent fault. [`Control`](super::Control)
+//! corrects this. These estimators are here for comparison, and for jobs that change within a few intervals.
 //!
 //! Invariants: windows are T = m·Δ, m from 1 without gaps; φ, χ, ψ exist for one window less than ζ.
 
@@ -94,7 +93,7 @@ impl Estimator {
         self.zeta.get(window.0 as usize).copied()
     }
 
-    /// φ(t, T): the estimate of f(T), in faults a tick.
+    /// φ(t, T): the estimate of f(T), in faults per tick.
     #[must_use]
     pub fn phi(&self, window: Quanta) -> Option<f64> {
         let m = window.0 as usize;

@@ -1,8 +1,8 @@
-//! Estimators of a job's window from its accessed bits: the source's, and one that remembers.
+//! Two estimators of a job's window from its accessed bits: the paper's (Nishigaki 1981), and Vellum's.
 //!
 //! ```text
-//!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe     the source's: three intervals
-//!                                          └─▶ Control ◀─ Phase     ours: all since the phase began
+//!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe     the paper's: three intervals of history
+//!                   (ages of pages)        └─▶ Control ◀─ Phase     ours: all history since the phase began
 //! ```
 
 mod control;

@@ -1,8 +1,8 @@
-//! The source's controller: chooses the window of least χ or ψ among those it can estimate, and widens at the
-//! end of the range.
+//! The paper's controller of a job's window: chooses the window of least χ or ψ (estimated products) in its
+//! range, and widens the range at its end.
 //!
-//! Pages older than the window T = M·Δ are replaced, so w is available up to M + 1, and χ up to M. The chosen
-//! window is only the best of these. Widening extends the range:
+//! Pages older than the window T = M·Δ are replaced, so w is available up to M + 1, and χ up to M. The
+//! chosen window is only the best of these. Widening extends the range:
 //!
 //! ```text
 //!  χ ┤ ╲                             the least is at M (3.11), and it still falls there (3.12):
@@ -12,16 +12,16 @@
 //!       1  …  M  M+1
 //! ```
 //!
-//! Source: Nishigaki, section 3, equations 3.10 to 3.12. Departure: 3.12 as printed compares χ at M with χ at
-//! M + 1, which is not available (φ there would need M + 2). The printed condition is also reversed: a much
-//! larger χ at M + 1 would be a reason not to widen. We take its meaning to be that the products still fall
-//! markedly towards M, and compare χ at M with χ at M − 1.
+//! Source: Nishigaki, section 3, equations 3.10 to 3.12. Departure: 3.12 as printed compares χ at M with χ
+//! at M + 1, which is not available (φ there would need M + 2). The printed condition is also reversed: a
+//! much larger χ at M + 1 would be a reason not to widen. We take its meaning to be that the products still
+//! fall markedly towards M, and compare χ at M with χ at M − 1.
 //!
-//! According to section 4 (on Table 1), the controller treats a window as nearly optimal if changing it makes
-//! a small absolute difference. The paper gives no number. This number is [`Owe::tolerating`]. The window
-//! stays if its product is closer to the least product. Products that fall by less than half of it do not
-//! fall markedly. Without this tolerance, the noise of about three intervals with at most one fault decides
-//! at every sample point.
+//! According to section 4 (on Table 1), the controller treats a window as nearly optimal if changing it
+//! makes a small absolute difference. The paper gives no number; [`Owe::tolerating`] sets it. The window
+//! stays if its product is within this number of the least product. The products fall markedly if they fall
+//! by more than half of it. Without this tolerance, the noise of about three intervals with at most one
+//! fault decides at every sample point.
 
 use super::{Estimator, Quanta};
 use vellum_workset::Criterion;

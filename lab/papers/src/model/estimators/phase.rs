@@ -1,15 +1,14 @@
 //! Detection of a change of a job's phase.
 //!
-//! One number is watched, such as the pages in a working set. Its level since the phase began is compared
-//! with its recent short average, smoothed as in equation 3.2. The history no longer predicts the job if the
-//! two stay further apart than the short average has ever varied.
+//! The detector watches one number, such as the pages in a working set. It compares the number's level since
+//! the phase began with a recent short average, smoothed as in equation 3.2. The history no longer predicts
+//! the job if the two stay further apart than the short average has ever varied.
 //!
 //! Working sets that share most of their window vary slowly, so a change counts only if it lasts as long as
 //! the window. During the first window after a start, working sets still include the time before: an empty
-//! start or another phase. A watch ignores these samples, because they would make every later change look
-//! like noise.
+//! start or another phase. A watch ignores these samples, since they would hide later changes.
 //!
-//! The source has no restart: its memory is only three intervals long.
+//! The paper's controller needs no restart: its memory is only three intervals long.
 
 /// Deviations of the short average up to this many are no change …
 const DEVIATIONS: f64 = 5.0;

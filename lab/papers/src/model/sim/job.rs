@@ -1,4 +1,4 @@
-//! A simulated job in its initiator: its place in its program, its resident pages, and its counters.
+//! A simulated job: its position in its list of programs (initiator), its resident pages, its counters.
 
 use super::program::{Program, Stretches};
 use super::windows::Chooser;

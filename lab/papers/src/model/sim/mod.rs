@@ -1,4 +1,4 @@
-//! The simulation of a multiprogrammed machine: the effect of windows on throughput.
+//! The simulation of a multiprogrammed machine, to show the effect of windows on throughput.
 //!
 //! ```text
 //!            ┌────────── file device: a delay for each job ◀──────────┐
@@ -8,34 +8,35 @@
 //!    └── activated ── suspended (whole: pages out, pages in as blocks) ◀┘ no frame left
 //! ```
 //!
-//! Jobs sit in *initiators*: when one ends, the next of its list starts. Each job references its pages by
-//! the stack model, or walks over them (the King Size Program), and does file I/O now and then. Frames are
-//! limited.
+//! Each job belongs to an *initiator*, a list of programs: when one ends, the next starts. A job references
+//! its pages by the stack model, or walks over them (the King Size Program), and does file I/O now and then.
+//! Frames are limited.
 //!
-//! - A job's pages that have left its window are evicted at its sample points.
+//! - Pages that have left a job's window are evicted at its sample points or when a frame is needed
+//!   ([`Eviction`]).
 //! - Without a free frame for a fault, the job with the most service since its activation is suspended as a
 //!   whole. Suspended jobs come back in turn.
 //! - No job waits for ever: a job that has waited long is exchanged for a job that has run long.
 //!
-//! Runs differ only in their [`Windows`]: one for all jobs, one adjusted to the paging load, or one for each
-//! job by a knee. Without windows, the least recently used page of all jobs is evicted.
+//! Runs differ only in their [`Windows`] and eviction. There is one window for all jobs, adjusted to the
+//! paging load, or one for each job by a knee. Without windows, the least recently used page is evicted.
 //!
-//! Time is in instructions of the one CPU. All random numbers come from the seed: the same settings give
-//! the same figures everywhere.
+//! Time is in instructions of the one CPU. All random numbers come from the seed: the same settings give the
+//! same figures everywhere.
 //!
 //! | file | contents |
 //! | --- | --- |
 //! | `program` | the work of jobs: phases, B1 to B4, the King Size Program |
-//! | `job` | a job in its initiator: its place in its program, its pages, its counters |
+//! | `job` | a job: its position in its programs, its pages, its counters |
 //! | `windows` | the choice of the windows |
 //! | `device` | the paging device |
 //! | `machine` | CPU, frames, load control: the run |
-//! | `settings` | sizes and times, and those of the paper |
+//! | `settings` | sizes and times, with the paper's values |
 //! | `report` | the figures |
 //!
 //! Source: Nishigaki, section 5. A named constant or setting states our assumption where the paper gives no
-//! details: file I/O, blocks, the order of suspension, the programs' curves (of which its Figure 3 gives only
-//! the shapes).
+//! details: file I/O, blocks, the order of suspension, the programs' curves (of which its Figure 3 gives
+//! only the shapes).
 
 mod device;
 mod job;

@@ -1,8 +1,7 @@
 //! The programs of the simulated jobs.
 //!
 //! A program is a list of phases. Each phase has pages that no other phase uses, and references them by the
-//! stack model or by walking over them. It lasts for a number of instructions, and does file I/O at random
-//! times.
+//! stack model or by walking over them. It lasts for a number of instructions, with random file I/O.
 //!
 //! Source: Nishigaki, section 5. B1 to B4 are FORTRAN programs that are compiled, linked and executed, each
 //! with more than 25 s of CPU time; B4 is only executed. The King Size Program references its pages one

@@ -1,4 +1,4 @@
-//! The choice of the simulated jobs' windows.
+//! The choice of the simulated jobs' windows, and of the time when pages outside them are evicted.
 
 use crate::model::estimation::Estimation;
 use crate::model::estimators::{Counters, Quanta, Step};

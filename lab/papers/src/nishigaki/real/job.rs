@@ -1,15 +1,15 @@
 //! A job of the experiment `real`: a process that references its pages like a simulated program.
 //!
 //! ```text
-//! words ─▶ make the program ─▶ enter the cgroup ─▶ King: all pages once ─▶ "ready"
-//!             └─▶ "go" ─▶ warm up ─▶ count ─▶ a line of figures ─▶ go on, uncounted, until killed
+//! arguments ─▶ make the program ─▶ enter the cgroup ─▶ King Size Program: touch all pages ─▶ print "ready"
+//!              └─▶ read "go" ─▶ warm up ─▶ count ─▶ print the figures ─▶ go on, uncounted, until killed
 //! ```
 //!
-//! A reference to another page touches it; the processor is then kept busy for as long as the program stays
-//! on that page. Virtual time is that work only. With windows, the job has its own references (as a program
-//! on Vellum's pages would). At each sample point it chooses its window and returns the pages outside of it
-//! (MADV_PAGEOUT) if the group is near its limit. The job's own time pays for all of this. The time of
-//! drawing the references belongs to the experiment; it is measured and subtracted.
+//! A reference to another page touches the page; the processor is then kept busy for as long as the program
+//! stays on it. Only this work is virtual time. With windows, the job uses its own record of references (as
+//! a program on Vellum's pages would). At each sample point it chooses its window, and returns pages outside
+//! it (MADV_PAGEOUT) if the cgroup is near its limit. The job's own time pays for all of this. The time to
+//! draw random references belongs to the experiment; it is measured and subtracted.
 
 use super::{DELTA, SCALE};
 use crate::area::Mapping;

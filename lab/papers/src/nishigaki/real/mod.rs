@@ -1,19 +1,18 @@
-//! The experiment `real`: the same jobs as real processes on this machine, against the kernel's own reclaim.
+//! The experiment `real`: Nishigaki's jobs as real processes on this machine, against the kernel's reclaim.
 //!
 //! ```text
 //!   Device (zram, swap) ── Group (memory cgroup, a limit for each run) ── six jobs on one processor
 //!                                                                          │
-//!      calibration: S, rounds a ns ──▶ the jobs' speed: S is 80,000 instructions, as in the paper
+//!      calibration: cost of a fault, speed of the jobs' work ──▶ a fault costs 80,000 instructions of a job
 //! ```
 //!
-//! - The delay of the device is given, and is measured. The *programs* are made as fast relative to it as the
-//!   paper's were to its device. They have [`SCALE`] pages for each of the paper's, so that the kernel's own
-//!   memory is small compared with theirs.
-//! - On zram a fault costs CPU time and no waiting. The result is therefore service for a second of CPU
-//!   time of all jobs, which other programs on the machine do not change.
+//! - The delay of the device is given, and is measured. The *programs* are made as fast relative to the
+//!   device as the paper's were to its device. They have [`SCALE`] pages for each of the paper's, so that
+//!   the kernel's own memory is small compared with theirs.
+//! - On zram a fault costs CPU time and no waiting. The result is therefore the jobs' service per second of
+//!   their CPU time, which other programs on the machine do not change.
 //! - There is no load control: jobs are not suspended, in any arm.
-//! - Everything made here is removed at the end, also after a signal: jobs first, then the cgroup, then the
-//!   device.
+//! - Everything made here is removed at the end, also after a signal: first jobs, then cgroup, then device.
 
 mod job;
 
