@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use vellum_measure::Machine;
 use vellum_timing::machine;
 
-/// All findings.
+/// The findings of all experiments of a paper.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Name and version of the JSON. A field's meaning never changes; new ones may come.

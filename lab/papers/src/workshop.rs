@@ -124,7 +124,7 @@ impl Collector {
     }
 }
 
-/// The way a client's source is compiled, besides its heap. Each is a switch of `lab/papers/clients/heap.h`.
+/// A variant of a client's build, besides its heap. Each is a switch of `lab/papers/clients/heap.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Build {
     /// The normal build.

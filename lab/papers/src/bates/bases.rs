@@ -55,7 +55,7 @@ pub(super) struct Rounds {
     pub(super) series: Vec<Series>,
 }
 
-/// All rounds of all kinds.
+/// All rounds of all kinds of stamp.
 #[derive(Debug)]
 pub(super) struct Bases {
     /// The clock for parts that need only one.
@@ -127,7 +127,7 @@ pub(super) fn raw(series: &Series) -> Vec<f64> {
     series.observations.iter().map(|one| one.wall_ns).collect()
 }
 
-/// The five figures and the mode of one round.
+/// The figures of one round: mean, minimum, maximum, standard deviation, share at the mode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Figures {
     pub(super) mean: f64,

@@ -137,7 +137,7 @@ fn words(treatment: Treatment) -> &'static str {
     TREATMENTS.iter().find(|(one, _)| *one == treatment).map_or("", |(_, words)| words)
 }
 
-/// Live lists: the places of their heads are roots until this value is dropped.
+/// Live linked lists: the words that lead to them are roots until this value is dropped.
 struct Lists {
     heads: Box<[usize]>,
 }

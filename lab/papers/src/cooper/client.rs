@@ -23,7 +23,7 @@ pub(super) const CLIENTS: [Client; 3] = [
     Client { name: "primes", figures: [9, 10, 11, 12], pages: false, scales: true },
 ];
 
-/// The memory, and the amount of work.
+/// The memory and the amount of work of all clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     /// The counterpart of the paper's 11 MB.

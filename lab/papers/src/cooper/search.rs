@@ -26,7 +26,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vellum_campaign::Ended;
 
-/// Values of a parameter: fractions of the memory, or ratios.
+/// The values tried for each parameter: fractions of the memory, or ratios.
 struct Grid {
     mem_limit: &'static [f64],
     ratio: &'static [u32],

@@ -39,7 +39,7 @@ pub(super) enum Mode {
     Default,
 }
 
-/// The treatment of the region that a major collection has vacated.
+/// The use of the region that a major collection has vacated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum After {
@@ -193,7 +193,7 @@ impl After {
     }
 }
 
-/// A sizing, a mode and a treatment.
+/// The heap sizing, the pager's mode and the use of vacated regions in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Setting {
     pub(super) sizing: Sizing,

@@ -11,7 +11,7 @@ use crate::model::Slrum;
 use crate::model::estimators::{Control, Counters, Owe, Quanta, Step};
 use vellum_workset::{Criterion, Page, Ticks};
 
-/// The chooser of the window.
+/// The way to choose the window.
 #[derive(Debug, Clone)]
 pub enum Manager {
     /// A constant window.
@@ -38,7 +38,7 @@ pub struct Trial {
     pub seed: u64,
 }
 
-/// The result.
+/// The measured means of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
     /// The mean window, in ticks, at sample points.

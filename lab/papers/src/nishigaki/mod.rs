@@ -34,7 +34,7 @@ use serde_json::json;
 /// Name and version of the JSON.
 pub const SCHEMA: &str = "vellum.papers.nishigaki/1";
 
-/// The size of the experiments, and the receiver of their progress.
+/// The size of the experiments, and the callback for their progress.
 struct Run<'a> {
     scale: Scale,
     /// The first seed.

@@ -1,6 +1,6 @@
 //! The eight benchmark programs (clients) of Table 1 of Smith 1998.
 
-/// A client.
+/// A client: a benchmark program.
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     /// Its file in `clients/`, without the ending, and its name in cells.

@@ -120,7 +120,7 @@ pub(super) fn name((client, mib): Place<'_>) -> String {
     format!("{}-{mib}", client.name)
 }
 
-/// The sheets of clients in heaps, beside libgc.
+/// The results of all clients and heap sizes, plain and as ratios to libgc's.
 pub(super) struct View<'s> {
     pub(super) sheets: &'s [Sheet],
     pub(super) seed: u64,

@@ -34,7 +34,7 @@ impl Quanta {
     }
 }
 
-/// Tables by page.
+/// A table with a value for each page.
 pub type PageTable<V> = HashMap<Page, V, BuildHasherDefault<PageHasher>>;
 
 /// A hash that is the same in every process, so that iterations over a table repeat.

@@ -29,7 +29,7 @@ use vellum_workset::Criterion;
 /// The least fall of the product from M − 1 to M, in pages, at which a wider window is tried.
 const FALL_MIN: f64 = 0.01;
 
-/// A job's window under the source's controller.
+/// A job's window under the paper's controller.
 #[derive(Debug, Clone)]
 pub struct Owe {
     estimator: Estimator,
@@ -40,7 +40,7 @@ pub struct Owe {
     tolerance: f64,
 }
 
-/// The action at a sample point.
+/// The decision of a controller at a sample point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// The new window.

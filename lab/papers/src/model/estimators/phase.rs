@@ -19,7 +19,7 @@ const PAGES: f64 = 2.0;
 /// The weight of the past in the short average: the source's α.
 const ALPHA: f64 = 0.5;
 
-/// A watch on one number.
+/// A watch on one number, which detects lasting changes.
 #[derive(Debug, Clone)]
 pub struct Phase {
     /// The samples until the level is established, which is also how long a change must last.

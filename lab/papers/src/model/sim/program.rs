@@ -35,7 +35,7 @@ pub(crate) struct ProgramPhase {
     pub(super) io_every: u64,
 }
 
-/// A program.
+/// A program of a simulated job: a list of phases.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Program {
     /// Its name.
