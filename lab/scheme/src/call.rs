@@ -22,11 +22,11 @@ pub struct Call<'a, 's> {
 
 /// The value of a call.
 pub type Found<'s, T = Value<'s>> = Result<T, Fail<'s>>;
-/// A procedure.
+/// A built-in procedure.
 pub type Primitive = for<'a, 'b, 's> fn(&'b mut Call<'a, 's>) -> Found<'s>;
 /// A procedure's name, its least and greatest number of arguments, and the procedure.
 pub type Row = (&'static str, usize, usize, Primitive);
-/// Procedures.
+/// Built-in procedures.
 pub type Table = &'static [Row];
 /// The greatest number of arguments of a procedure without such a limit.
 pub const ANY: usize = usize::MAX;

@@ -59,7 +59,7 @@ pub enum Shape {
     Bytes(Vec<u8>),
 }
 
-/// A datum and its place.
+/// A datum and its position.
 #[derive(Clone, Debug)]
 pub struct Datum {
     /// The place of its beginning.

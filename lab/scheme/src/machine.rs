@@ -25,7 +25,7 @@ use crate::value::from_datum;
 /// Greatest number of values on the stack.
 pub const STACK_MAX: usize = 1 << 24;
 
-/// A machine that runs programs.
+/// A virtual machine that runs programs.
 #[derive(Debug)]
 pub struct Machine {
     pub(crate) symbols: Symbols,

@@ -30,7 +30,7 @@ pub struct Lambda {
     pub body: Expression,
 }
 
-/// The meaning of a datum.
+/// An expression: the meaning of a datum.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "as Scheme's forms")]
 pub enum Expression {
