@@ -1,4 +1,4 @@
-//! The state of governed jobs as a table, for `vellum govern` and `vellum top`.
+//! The table of governed jobs and their state, for `vellum govern` and `vellum top`.
 
 use Shown::{Bytes, Count, Part, Seconds, Words};
 use std::time::Duration;

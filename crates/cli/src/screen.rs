@@ -1,4 +1,4 @@
-//! The size of the terminal.
+//! Finds the size of the terminal, with a default if the output is not a terminal.
 
 use rustix::termios::{Winsize, tcgetwinsize};
 use std::os::fd::BorrowedFd;

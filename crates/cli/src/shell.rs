@@ -1,4 +1,4 @@
-//! The version, completions and manual pages, made from the definition of the command line.
+//! Prints the version, shell completions and manual pages, all made from the definition of the command line.
 
 use crate::args::Args;
 use crate::failure::Failure;

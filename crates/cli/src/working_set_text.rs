@@ -1,4 +1,4 @@
-//! A working set in words, for `vellum watch` and `vellum run`: page size, knee, recommended memory, cost.
+//! Sentences on a working set, for `vellum watch` and `vellum run`: page size, recommended memory, cost.
 
 use std::time::Duration;
 use vellum_reference::{Delay, Device, Frame, Grain, Ground, Kind, Limit, Wanting};

@@ -1,18 +1,18 @@
-//! Vellum under real programs: the runtime's guarantees to a process, checked from outside.
+//! Tests of Vellum with whole programs: they check the runtime's guarantees to a process from outside.
 //!
-//! The tests of the other crates look at Vellum from within. These tests run a program with `libvellum.so`
-//! preloaded and again without; its output and its exit status must be the same. The programs are real ones
-//! (interpreters, compilers, databases, debuggers) and, in `c/`, small programs that each test one
-//! guarantee of the interface. `docs/malloc.md` lists the guarantees.
+//! Most tests run a program twice, with `libvellum.so` preloaded and without it. Its output and its exit
+//! status must be the same. The programs are real ones (interpreters, compilers, databases, debuggers) and
+//! the small programs in `c/`. Each scenario (test case) of these small programs tests one guarantee of the
+//! interface; `docs/malloc.md` lists the guarantees.
 //!
 //! This library has the helpers of those tests:
 //!
-//! | module | what it does |
+//! | module | contents |
 //! | --- | --- |
-//! | [`mod@library`] | finds the shared object under test |
-//! | [`run`] | runs a command under a watchdog, with or without Vellum, and reads its board |
-//! | [`program`] | the programs of `c/`, compiled once, and tools |
-//! | [`scenario`] | runs every scenario of such a program both ways and reports all that failed |
+//! | [`mod@library`] | finds the `libvellum.so` under test |
+//! | [`run`] | runs a command under a watchdog, with or without Vellum, and reads its processes' counters |
+//! | [`program`] | compiles the programs of `c/`, each once, and finds external tools |
+//! | [`scenario`] | runs the scenarios of a program of `c/` both ways, and reports all that failed |
 //!
 //! A test whose tool or privilege is missing calls [`skip`] with the reason and passes. No test measures
 //! time. The watchdog's deadlines only turn a hang into a failure; any scenario is much shorter.

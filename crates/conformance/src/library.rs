@@ -1,4 +1,4 @@
-//! The shared object under test: the file named by VELLUM_LIB, or else `./build`'s output beside the tests.
+//! Finds the `libvellum.so` under test: the file in `VELLUM_LIB`, or `./build`'s output beside the tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

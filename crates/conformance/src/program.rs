@@ -1,4 +1,4 @@
-//! The programs of `c/`, each compiled once for all tests, and external tools.
+//! Compiles the programs of `c/`, each once for all tests, and finds external tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
-//! Runs a command under a watchdog, with or without Vellum, and reads how each of its processes was attached.
+//! Runs a command under a watchdog, with or without Vellum, and reads the counters of its processes.
 //!
-//! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test waiting, and
-//! no thread has to drain a pipe. Each command has its own process group, which the watchdog kills on a hang.
+//! Output is written to files, not pipes, so a grandchild that outlives the command cannot keep the test
+//! waiting. Each command has its own process group, which the watchdog kills on a hang.
 
 use crate::library::library;
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
@@ -28,12 +28,12 @@ const LOOK: Duration = Duration::from_millis(5);
 /// The most output of a failed command in a message, in bytes.
 const SAID_MAX: usize = 6000;
 
-/// The attachment of one process, from the board.
+/// A process that loaded the library: its counters, from the shared file (the board).
 #[derive(Clone, Debug)]
 pub struct Seat {
     /// The process's name, cut to 15 bytes.
     pub comm: String,
-    /// Its state of attachment: whether Vellum served it.
+    /// Whether Vellum served it.
     pub attach: Attach,
     counters: Vec<u64>,
 }
@@ -66,7 +66,7 @@ pub struct Outcome {
     pub stdout: Vec<u8>,
     /// Its standard error, as text.
     pub stderr: String,
-    /// The processes with a slot on the board; empty without Vellum.
+    /// The processes that loaded the library; empty without Vellum.
     pub seats: Vec<Seat>,
 }
 

@@ -1,4 +1,4 @@
-//! Runs the scenarios of one C program on both allocators.
+//! Runs the scenarios (test cases) of a C program with and without Vellum, and compares the outcomes.
 
 use crate::run::{Outcome, plain, served};
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! The thread that answers the recorder's questions while the program runs.
+//! A thread that answers the recorder's queries while the program runs: is an instruction the user's code?
 //!
-//! The thread sleeps on the ledger's bell. There is one question for each instruction that calls a memory
-//! operation; the program's thread waits for the answer.
+//! The recorder (the preloaded library) sends one query for each instruction that calls a memory operation,
+//! and waits for the answer. The thread here sleeps on a futex in the shared ledger.
 
 use super::ledger::LedgerFile;
 use super::log::MappedModule;
@@ -16,7 +16,7 @@ use vellum_wire::cost::{Answer, AskState};
 /// The longest sleep on the bell.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// The thread that answers.
+/// The thread that answers queries.
 #[derive(Debug)]
 pub struct Answers {
     ledger: Arc<LedgerFile>,

@@ -1,8 +1,8 @@
-//! Page faults by the place that caused them.
+//! Counts page faults by the stack that caused them.
 //!
-//! A thread reads the kernel's rings ([`super::perf`]) and keeps a table of each process's mapped files.
-//! Each fault comes with a piece of its stack. If the fault is in a library, the thread walks this piece up
-//! to the user's own code, as the recorder walks its own stack. One count is kept for each stack.
+//! A thread reads the kernel's perf rings ([`super::perf`]) and keeps a table of each process's mapped files.
+//! The kernel delivers each fault with a piece of its stack. If the fault is in a library, the thread unwinds
+//! this piece up to the user's own code.
 //!
 //! Faults cannot be timed one by one. The cost of an ordinary fault is measured once, in this process
 //! ([`minor_fault_ns`]).
@@ -52,7 +52,7 @@ pub struct Faults {
     pub sees_kernel: bool,
 }
 
-/// Watches for faults.
+/// The open events of a job, before the thread that reads them starts.
 #[derive(Debug)]
 pub struct FaultWatch {
     rings: Rings,
@@ -88,7 +88,7 @@ impl FaultWatch {
     }
 }
 
-/// The thread that reads.
+/// The thread that reads the rings.
 #[derive(Debug)]
 pub struct FaultReader {
     ended: Arc<AtomicBool>,

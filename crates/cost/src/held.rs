@@ -1,7 +1,7 @@
-//! The file in which processes record the holders of their memory: created for the job, read at the end.
+//! Creates and reads the file of a heap profile, in which processes record how much memory each stack holds.
 //!
-//! The file lies beside the board, in a directory that is removed after the run. It is sparse: unused parts
-//! take no memory.
+//! The file is in a private directory that is removed after the run. It is sparse: unused parts take no
+//! memory.
 //!
 //! Invariant: every length is checked against the file before use, as a program may have written anywhere.
 
@@ -24,7 +24,7 @@ use vellum_wire::held::{
 };
 use vellum_wire::log::LINE_BIT;
 
-/// The file.
+/// The file of a heap profile.
 #[derive(Debug)]
 pub struct HeldFile {
     path: PathBuf,
@@ -67,7 +67,7 @@ impl Holding {
     }
 }
 
-/// A stack, and the memory it holds.
+/// A call stack, and the memory that was allocated there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldStack {
     /// Its instructions, innermost first.
@@ -128,7 +128,7 @@ impl Resident {
     }
 }
 
-/// A process, or a program that it executed.
+/// A process, or a program that it executed, with the stacks that hold its memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
     /// The process id in its own namespace.

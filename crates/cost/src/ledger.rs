@@ -1,7 +1,7 @@
-//! The ledger's file: created for the job, mapped here, read at the end.
+//! Creates, maps and reads the ledger: the file in which the recorder counts and times operations.
 //!
-//! The file lies beside the board, in a directory that is removed after the run. It is sparse: unused parts
-//! take no memory.
+//! The file is in a private directory that is removed after the run. It is sparse: unused parts take no
+//! memory.
 //!
 //! Invariant: every length is checked against the file, and a log entry's length against its chunk, as a
 //! program may have written anywhere.

@@ -1,8 +1,8 @@
-//! The cost of a program's memory operations, by the source line that caused them.
+//! The cost of a program's memory operations, by the source line that caused them, for `vellum cost`.
 //!
-//! The work of `vellum cost`, without its output. There are two sources: the preloaded library
-//! (`vellum-recorder`) counts and times each operation where it happens, and the kernel reports page
-//! faults. Both give instructions; this crate finds their source lines.
+//! There are two sources of data. The preloaded library (`vellum-recorder`) counts and times each operation
+//! in a shared file (*ledger*), and the kernel reports page faults. Both report addresses of instructions;
+//! this crate finds their source lines.
 //!
 //! ```text
 //!  program ── libvellum_cost.so ──▶ ledger ──────────────┐
@@ -12,8 +12,8 @@
 //!     └── page faults ──▶ FaultReader ────────────────────┘
 //! ```
 //!
-//! This crate also has the file in which the runtime records the holders of a program's memory, for `vellum
-//! heap` ([`HeldFile`]).
+//! This crate also has the file for `vellum heap` in which processes record how much memory each stack holds
+//! ([`HeldFile`]).
 //!
 //! Words: an *operation* is a call that allocates, resizes or frees memory, or a page fault. A *record*
 //! counts one operation at one instruction or stack. The *cause* is the user's line; *via* is the function

@@ -1,4 +1,4 @@
-//! The reader of the logs in which processes describe their stacks: see [`vellum_wire::log`].
+//! Reads the logs in which processes describe their mapped files and stacks: see [`vellum_wire::log`].
 //!
 //! Invariant: every length is checked against the log, as a program may have written anywhere. Reading ends
 //! at the first entry that is incomplete or invalid.

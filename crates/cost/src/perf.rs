@@ -1,15 +1,15 @@
-//! Page faults as they happen, from the kernel's software counter.
+//! Opens the kernel's page fault events, and reads their samples while the program runs.
 //!
-//! `perf_event_open` counts the page faults of a process and all its descendants. It records each fault
-//! with its instruction, its registers and a piece of its stack. Faults in user mode need no privilege if
+//! `perf_event_open` counts the page faults of a process and all its descendants. It records each fault with
+//! its instruction, its registers and a piece of its stack. Faults in user mode need no privilege if
 //! `perf_event_paranoid` is 2 or less. The kernel's own faults in a program's memory (`read` into fresh
 //! pages) are visible only to users who may profile the kernel.
 //!
 //! The events are opened on this thread, disabled. The forked child inherits them, and its `exec` enables
-//! them, so this process's own faults are not counted. Inherited events have one ring per processor.
+//! them, so this process's own faults are not counted. Each processor has one ring for all inherited events:
 //!
 //! ```text
-//! processor 0:  minor faults, modules, forks ──▶ ring ◀── major faults        (one ring, read by `drain`)
+//! processor 0:  minor faults, mapped files, forks ──▶ ring ◀── major faults      `drain` reads all rings
 //! processor 1:  …
 //! ```
 //!

@@ -1,19 +1,19 @@
-//! From a stack to the place that caused an operation.
+//! Finds the place in the program that caused an operation, from the stack.
 //!
 //! ```text
 //! stack, innermost first:  operator new's caller ─ … ─ main
-//! each address expanded:   inlined functions, innermost first, at each
-//!                          allocate · _M_allocate · push_back · fill (user's line) · main
+//! with inlined functions:  allocate · _M_allocate · push_back · fill (user's line) · main
 //!                                                   ▲          ▲
 //!                                                   via        the place
 //! ```
 //!
-//! The place is the innermost line that a user wrote. The function that this line called is named beside
-//! it, unless the line did the operation itself. Without such a line, the place is the innermost function of
-//! an executable without debug information; else of a library that is not the system's; else of the stack.
+//! The *place* is the innermost line that a user wrote. *Via* is the function that this line called, if the
+//! line did not do the operation itself. Without such a line, the place is the innermost function of an
+//! executable without debug information. The next choices are the innermost function of a library that is not
+//! the system's, and of the whole stack.
 //!
-//! [`Causes::hiding`] skips wrappers. It also prefers a named function of a library to a nameless function
-//! or `main` of an executable, as that name is more informative.
+//! [`Causes::hiding`] skips wrappers. It also prefers a named function of a library to a nameless function or
+//! `main` of an executable, as that name is more informative.
 
 use crate::script::{ScriptLine, is_interpreter};
 use crate::wrappers::Wrappers;
@@ -44,7 +44,7 @@ impl Instruction {
     }
 }
 
-/// One shared copy of each module's path.
+/// Returns one shared copy of each module's path.
 #[derive(Default)]
 pub(crate) struct Paths(HashMap<Box<Path>, Arc<Path>>);
 

@@ -1,4 +1,4 @@
-//! The cost of a job's memory operations by place: joins the recorder's counts with the kernel's faults.
+//! The cost of a job's memory operations by source line: joins the recorder's counts with the page faults.
 //!
 //! ```text
 //! ledger: records, modules, stacks ─┐
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants: the counts of all items add up to the totals. An item's times represent all of its operations,
-//! although only `n` were timed; the base is subtracted. The recorder stores long timings separately. They
-//! are disturbances ([`Disturbed`]) if they are few among short ones; otherwise they count as times.
+//! although only `n` were timed; the clock's own cost is subtracted. Long timings are disturbances
+//! ([`Disturbed`]) if they are few among short ones; otherwise they count as times.
 
 use super::faults::Faults;
 use super::ledger::{Entry, LedgerFile, Recorded, Times};

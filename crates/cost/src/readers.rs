@@ -1,5 +1,4 @@
-//! Entry points to the readers of untrusted bytes, for the fuzz targets (`vellum-fuzz`) only; see
-//! `vellum_process::readers`.
+//! Entry points for the fuzz targets (`vellum-fuzz`) only: the readers of bytes that other processes wrote.
 
 use crate::{faults, held};
 use vellum_kernel::perf::Ring;

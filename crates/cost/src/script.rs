@@ -1,14 +1,14 @@
-//! Lines of an interpreted program on a stack: which lines are the user's, and their position on the stack.
+//! Puts the lines of an interpreted Python program in their order on a stack.
 //!
-//! The runtime records the frames of machine code first, then the lines of Python, each innermost first.
-//! The interpreter's evaluation function is on the stack once for each group of Python lines:
+//! The runtime records the frames of machine code first, then the lines of Python, each innermost first. The
+//! interpreter's evaluation function is on the stack once for each group of Python lines:
 //!
 //! ```text
-//! noted:     malloc's caller · … · eval · … · eval · … · main   f (a.py:3) · g (a.py:9)
+//! recorded:  malloc's caller · … · eval · … · eval · … · main   f (a.py:3) · g (a.py:9)
 //! in order:  malloc's caller · … · f (a.py:3) · g (a.py:9)
 //! ```
 //!
-//! Code of a library between two groups of Python lines is left out.
+//! All machine code from the innermost evaluation function outwards is dropped.
 
 use crate::place::Instruction;
 use std::path::Path;

@@ -1,13 +1,13 @@
-//! The arms of a duel: what takes a turn in each round.
+//! The arms of a duel: the operations or programs that each take one turn in every round.
 //!
-//! In each round, arm `A` runs twice. The second run, `A'`, is the control: it must show no difference
+//! The first operation is two arms: `A`, and its double `A'`. `A'` is the control: it must show no difference
 //! from `A`. Two operations `A` and `B` give the three arms [`ARMS`]; duels of programs may have more.
 
 use vellum_measure::{Arms, CompareError, Comparison, Options, Series};
 use vellum_timing::clock::Clock;
 use vellum_timing::machine;
 
-/// The arms, by place in a round's times: A, its double A', and B.
+/// The names of the arms, by their index in a round's times: A, its double A', and B.
 pub const ARMS: [&str; 3] = ["A", "A'", "B"];
 
 /// The name of the arm at this place in a round: A, A', B, C and so on to Z, then P27, P28.

@@ -1,35 +1,35 @@
-//! Experiments: compare arms in turns, in random order, until a stop rule ends the experiment.
+//! Experiments: compare operations or programs (*arms*) that run by turns in random order.
 //!
 //! ```text
 //!                   Orders: of the arms           Stop: rounds, time, width of the interval
 //!                      │                             │
 //! Experiment  round 1: B A A'   round 2: A' B A   …  ┴─▶ End: by the rule, by the executor, by a signal
-//!                      └─ Turn ─▶ Executor: runs one arm once, and keeps its observation
+//!                      └─ Turn ─▶ Executor: runs one arm once, and stores its observation
 //! ```
 //!
-//! **Why in turns.** The processor's speed, temperature and neighbours drift. If all of A were measured
-//! before all of B, the drift would count as a difference between them. Here every arm runs once a round, and
-//! figures are compared within rounds.
+//! **Why in turns.** The processor's speed, temperature and neighbours drift. If all runs of A came before
+//! all runs of B, the drift would count as a difference between A and B. Here every arm runs once in each
+//! round, and figures are compared within rounds.
 //!
 //! **Why in random order.** In a fixed order each arm always has the same predecessor, and inherits its
 //! caches, free lists and clock frequency. The order of each round is drawn from a seed; the same seed gives
 //! the same orders.
 //!
 //! **Words.** An *arm* is one of the things compared; a *turn* is one run of one arm; a *round* has one turn
-//! of each arm. The *control* is an arm that does the same as another (A/A): its ratio shows the noise of
-//! this machine.
+//! of each arm. The *control* (A' in the diagram) is an arm that does the same as arm A. Its ratio to A shows
+//! the noise of this machine.
 //!
-//! The loop keeps no observations; the [`Executor`] does, in its own form and memory. Between two arms runs
-//! only the executor's own code. Errors and signals lose no observation that the executor has made. The
+//! The loop keeps no observations; the [`Executor`] does, in its own form and memory. Between two arms only
+//! the executor's own code runs. Errors and signals lose no observation that the executor has made. The
 //! executor decides how to treat an incomplete round.
 //!
 //! | module | arms | executor |
 //! | --- | --- | --- |
-//! | [`duel`] | two operations and a control | calls them in this process, between two stamps of a clock |
-//! | [`process_duel`] | two or more programs and a control | spawns them, and waits for their resource usage |
+//! | [`duel`] | two operations and a control | calls them in this process, between two readings of a clock |
+//! | [`process_duel`] | two or more programs and a control | spawns them, and reads their resource usage |
 //!
-//! A closure that takes a [`Turn`] is an executor too: `vellum run --compare` and the papers' experiments use
-//! one.
+//! A closure that takes a [`Turn`] is also an executor: `vellum run --compare` and the papers' experiments
+//! use one.
 
 mod arms;
 pub mod duel;

@@ -1,8 +1,8 @@
 //! The loop of an experiment: draws an order, gives each arm its turn, and applies the stop rule.
 //!
 //! Invariants: every complete round has every arm once. An [interrupt](Interrupt) is checked before each
-//! turn, and an executor's error ends the run at once. In both cases the executor has all observations made
-//! before.
+//! turn, and an executor's error ends the run at once. In both cases the executor has all earlier
+//! observations.
 
 use crate::{ArmOrder, Orders, Stop};
 use std::time::{Duration, Instant};

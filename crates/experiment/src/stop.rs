@@ -1,4 +1,4 @@
-//! Stop rules: an experiment ends after a number of rounds, a time, or when its interval is narrow enough.
+//! Stop rules: an experiment ends after some rounds, after a time, or when its interval is narrow enough.
 //!
 //! The rules use only the width of the interval, never *where* it lies: see [`Plan`] for the reason.
 

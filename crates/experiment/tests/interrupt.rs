@@ -1,4 +1,4 @@
-//! An interrupt by a signal ends an experiment and keeps the observations made so far.
+//! Tests that a signal ends an experiment and keeps the observations made so far.
 //!
 //! This file has a single test, because all threads of a process share its signals and their state.
 

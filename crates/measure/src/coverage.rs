@@ -1,4 +1,4 @@
-//! Simulation of timings: do the stated 95 % intervals hold the true value in 95 of 100 cases?
+//! Simulation of timings: do the stated 95 % intervals contain the true value in 95 of 100 cases?
 //!
 //! A small run is one of the ordinary tests. This command prints the whole table, for up to 20,000 pairs:
 //!
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each line is a kind of series whose true middle is 0, each column an estimator. A cell shows the share of
-//! intervals that hold 0, and their mean width relative to the ideal interval. The ideal width is 3.92
+//! intervals that contain 0, and their mean width relative to the ideal interval. The ideal width is 3.92
 //! standard deviations of the estimator over all trials.
 
 use crate::noise::Noise;

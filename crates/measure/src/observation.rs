@@ -1,7 +1,7 @@
-//! An observation with the events that happened during it, and series of observations.
+//! An observation (one timing) with the events that happened during it, and series of observations.
 //!
 //! A bare list of times shows that some are long, but not why. An observation therefore also has the system's
-//! counts between its two stamps: processor time, faults, switches, stolen time. A series also holds marks:
+//! counts during the timing: processor time, faults, switches, stolen time. A series also holds *marks*:
 //! spans of time in which a known cause (a collector, an allocator, the program itself) was at work. Readers
 //! of a series can then explain long observations without measuring again.
 //!
@@ -13,8 +13,8 @@
 //!
 //! Invariants:
 //! - observations are in the order in which they were made;
-//! - `wall_ns` and `cpu_ns` are unchanged clock readings. [`Series::walls`] and [`Series::cpus`] subtract the
-//!   base and divide by the batch in what they return;
+//! - `wall_ns` and `cpu_ns` are unchanged clock readings. The values of [`Series::walls`] and
+//!   [`Series::cpus`] are less the clock's own cost (its *base*) and divided by the batch;
 //! - starts and marks are on one clock (`CLOCK_MONOTONIC`).
 //!
 //! A series of plain values (from another program's line) has the value as `wall_ns`, in the series' unit;

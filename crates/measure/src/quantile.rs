@@ -1,7 +1,7 @@
 //! Quantiles and the median.
 //!
 //! Between two neighbouring observations the quantile is interpolated linearly (Hyndman and Fan's type 7).
-//! The 0.5 quantile is then the usual median: the middle value, or the mean of the two in the middle. The
+//! The 0.5 quantile is then the usual median: the middle value, or the mean of the two middle values. The
 //! rule is symmetric: the quantile `p` of the negated data is minus the quantile `1 - p` of the data.
 
 /// The normal distribution's standard deviation over its median absolute deviation.

@@ -1,4 +1,4 @@
-//! A summary: a series in one line, with its name and five figures.
+//! A summary of a series in one line: its name and its count, mean, minimum, maximum and standard deviation.
 //!
 //! Source: Bates' `BASE:summary:Sample:n:Time:us 1000 486 402 9053 499`, which his suite prints by default
 //! instead of the observations.

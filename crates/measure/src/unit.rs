@@ -1,4 +1,4 @@
-//! Units of quantities, and their forms for people.
+//! Units of quantities, and values with units as text for people.
 //!
 //! Values stay in the unit in which they were measured; only printing scales them. Files stay exact, and
 //! tables readable: `2.13 µs`, `807 ns`, `8.61 ms`, `12.3 MiB`.

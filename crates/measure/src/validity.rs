@@ -1,4 +1,4 @@
-//! Validity of a series: checked before it is written, and after it was read.
+//! Checks that a series is valid, before it is written and after it was read.
 //!
 //! Text and JSON can each hold values that the other cannot: a value that is not a number, a mark that ends
 //! before it starts. Both formats use this check, so that there is one rule and one message.

@@ -1,5 +1,5 @@
-//! Every interleaving of the program's and the evicting thread's steps on a discardable page, explored by
-//! loom: `RUSTFLAGS="--cfg loom" cargo test -p vellum-pager --test loom --release`.
+//! Explores, by loom, every interleaving of the program's and the evicting thread's steps on a discardable
+//! page: `RUSTFLAGS="--cfg loom" cargo test -p vellum-pager --test loom --release`.
 #![cfg(loom)]
 
 use loom::sync::Arc;

@@ -1,11 +1,11 @@
-//! The user-mode page allocator.
+//! The user-mode page allocator: keeps the frames of freed blocks, and hands them out again without faults.
 //!
-//! Memory arrives from the kernel by faults. Each first touch of a page enters the kernel, which finds a
-//! frame and clears it, in thousands of cycles, and each `munmap` throws that work away. This layer keeps the
-//! frames of a process, and hands them out again without a fault and without clearing: they hold nothing but
-//! the process's own old data. Address space is plenty, so blocks have room to grow, and what must move is
-//! moved by its page tables. The source is Douglas 2011, sections 4.2 and 4.2.1. He needed a kernel that
-//! gives each process its page tables; here `MADV_FREE`, `mremap` and `UFFDIO_MOVE` serve.
+//! At the first touch of a page, the kernel finds a frame and clears it, which takes thousands of cycles.
+//! Each `munmap` throws that work away. This layer keeps the frames of a process, and hands them out again
+//! without clearing: they contain only the process's own old data. Address space is plentiful, so blocks have
+//! room to grow. Large blocks are moved by changing page tables. The source is Douglas 2011, sections 4.2 and
+//! 4.2.1. He needed a kernel that gives each process its page tables; here `MADV_FREE`, `mremap` and
+//! `UFFDIO_MOVE` serve.
 //!
 //! ```text
 //!            alloc ◀────────────── warm ◀──────────── free
@@ -20,30 +20,30 @@
 //! ```
 //!
 //! # Words
-//! An *extent* is a run of whole pages in one state; a *block* is an extent in use. *Warm*, *marked* and
-//! *cold* are the states of free extents. The *cache* is the warm extents. To *flush* is to give frames back
-//! now, to *mark* is to let the kernel take them when it must.
+//! An *extent* is a run of whole pages in one state; a *block* is an extent in use. Free extents are *warm*,
+//! *marked* or *cold*. The *cache* is all warm extents. To *flush* is to return frames to the kernel now:
+//! after the decay time, to limit the peak, or for `malloc_trim`. To *mark* is to let the kernel take frames
+//! when it must. *Headroom* is the memory left below a limit.
 //!
 //! # Promises
-//! * The cache never raises a process's peak by more than 1/64 of it or 2 MiB (`resident` has the rule). It
-//!   is unmarked only while every limit's headroom exceeds it, and decays when it is not needed.
-//! * Out of memory is a value. Misuse is one, too: see [`Misuse`].
-//! * No map entry (VMA) is spent a block. Entries are spent by windows (at most 64) and by moves that the
-//!   kernel can only do with `mremap` (at most 256).
-//! * The layer allocates nothing from `malloc`, uses no thread-local storage, and survives `fork` at any
-//!   moment in a threaded process, if the program calls [`Pages::fork_prepare`] and its fellows.
+//! * The cache raises a process's peak by at most 1/64, or 2 MiB for small processes (see `resident`). Cached
+//!   extents are marked when a limit's headroom is below the cache, and flushed when unused.
+//! * Functions that run out of memory return an error, and so do those that detect a [`Misuse`].
+//! * The number of map entries (VMAs) does not grow with the blocks. Windows for huge pages use at most 64,
+//!   and moves that the kernel can only do with `mremap` at most 256.
+//! * The layer never calls `malloc`, uses no thread-local storage, and survives `fork` at any moment in a
+//!   threaded process. For this, the program calls [`Pages::fork_prepare`] and its counterparts.
 //!
-//! # Where things are
-//! [`pages`](Pages) has the operations, over `find_pages` and `free_extent`. `arena` places, splits and joins
-//! extents, over `tag` (records by page) and `bins` (free extents by size); `state` is all the lock guards.
-//! `resident` accounts for resident memory and has the rule of the peak, with `elsewhere` for the program's
-//! mappings from the kernel; `survey` finds the resident part of a freed block. `fill_from_cache` moves
-//! cached frames to cold memory, `release` gives frames back, `discard` has the modes, `vacant` the vacated
-//! runs. `inside` (over `holes`) gives back pages of units in use, `tables` those of tables. `huge_window`
-//! decides on huge pages, by `huge_price`, and `scan_backoff` times its scans. `relocate` moves blocks,
-//! `mappings` follows the program's own mappings, `annex` lends address space to a pager, `walk` counts.
-//! `accounted` and `dumps` map and dump less. `helper` is the background thread, with `decay_clock` and
-//! `rest`; `advice` follows a governor, `available` reads limits; [`Buffer`] is a growable vector.
+//! | files | contents |
+//! | --- | --- |
+//! | [`pages`](Pages), `find_pages`, `free_extent`, `relocate` | the operations on blocks |
+//! | `arena`, `tag`, `bins`, `state`, `walk` | extents, their records by page and by size, the lock |
+//! | `resident`, `elsewhere`, `survey`, `available` | the accounts of memory, and the rule of the peak |
+//! | `fill_from_cache`, `release`, `discard`, `vacant` | cached frames, and their return to the kernel |
+//! | `inside`, `holes`, `tables` | frames returned inside units in use, and those of this layer's tables |
+//! | `huge_window`, `huge_price`, `scan_backoff` | decisions on huge pages |
+//! | `mappings`, `annex`, `accounted`, `dumps` | the program's mappings, a pager's space, core dumps |
+//! | `helper`, `decay_clock`, `rest`, `advice` | the background thread, and a governor's advice |
 
 #![cfg_attr(not(test), no_std)]
 

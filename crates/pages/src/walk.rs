@@ -1,4 +1,4 @@
-//! Walks over all memory in use, for callers that count it.
+//! Visits all units (64 KiB, cut into small blocks) in use, for callers that count their memory.
 
 use crate::pages::Pages;
 use crate::state::ARENAS;
@@ -10,7 +10,7 @@ const STEPS_AT_ONCE: usize = 512;
 
 impl Pages {
     /// Calls `see` with the start of every unit handed out, without the lock: it may have been given back by
-    /// then. A block as long and so aligned is among them, too.
+    /// then. A block of a unit's length and alignment is also among them.
     pub fn for_each_unit(&self, mut see: impl FnMut(Addr)) {
         for index in 0..ARENAS {
             let mut page = 0;

@@ -1,4 +1,4 @@
-//! Amounts in options and configuration files: sizes, times with their units, and percentages.
+//! Parsers of amounts in options and configuration files: sizes, times with their units, and percentages.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

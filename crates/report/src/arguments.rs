@@ -1,4 +1,4 @@
-//! The arguments of all of Vellum's commands, and the messages for wrong ones.
+//! Parses the command lines of all of Vellum's commands, and prints messages for wrong arguments.
 
 use crate::exit::{FAILED, failed};
 use crate::{Style, stderr, stdout};

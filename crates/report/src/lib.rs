@@ -1,6 +1,7 @@
-//! Reports: a command builds one value, and a writer for each format prints it. The crate also has units,
-//! tables and charts. A quantity therefore looks the same wherever it is printed, and all options accept the
-//! same texts.
+//! Reports of Vellum's commands: as text, HTML and JSON, with tables, plots and quantities with units.
+//!
+//! Each command builds one [`Report`], and a writer for each format prints it. A quantity therefore looks the
+//! same wherever it is printed. All options also accept the same forms of sizes and times.
 //!
 //! ```text
 //! a command ─▶ Report ─┬─▶ text    a terminal or a file: short, aligned, a unit on every number
@@ -8,27 +9,27 @@
 //!   in Sections        └─▶ json    the command's own document
 //! ```
 //!
-//! - A section has rows, notes, tables, charts and words in reading order. Parts of it can be for the longer
-//!   text or the page only.
+//! - A [`Section`] has rows, notes, tables, charts and sentences in reading order. Some are only for the
+//!   longer text or for the HTML page.
 //! - A number is a [`Figure`] with its unit. [`Parts`] add up to a whole at one [`Moment`]; this is checked
 //!   when they are built.
-//! - The JSON is a documented structure of the command, carried by the report and not derived from it. Texts
-//!   for people may change from version to version; names for programs may not.
+//! - The JSON is a documented structure that the command adds to the report; it is not derived from the
+//!   sections. Texts for people may change from version to version, but names in the JSON may not.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`Report`], [`Section`], [`Row`] | the report, and its writers |
 //! | [`units`] | quantities as text for people |
-//! | [`amount`], [`option`] | quantities read from configuration files and options |
+//! | [`amount`], [`option`] | parsers of quantities in configuration files and options |
 //! | [`table`], [`Value`] | tables, as text, Markdown, HTML and JSON |
 //! | [`escape`] | text in HTML and XML |
 //! | [`plot`] | pictures of observations and of computed curves, as SVG and in a terminal |
 //! | [`Style`] | colour, on terminals only |
 //! | [`Output`], [`json`], [`stdout`] | files written whole or not at all; output that its reader may close |
 //! | [`stderr`], [`say!`], [`exit`] | messages that cannot end the program; how commands end |
-//! | [`arguments`] | how commands begin: their arguments, and the messages for wrong ones |
+//! | [`arguments`] | parser of command lines, and the messages for wrong arguments |
 //!
-//! Values of a [`vellum_measure::Unit`] are printed by that type; [`units`] prints quantities of plain Rust
+//! A value with a [`vellum_measure::Unit`] is printed by that type; [`units`] prints quantities of plain Rust
 //! types.
 
 pub mod amount;

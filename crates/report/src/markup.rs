@@ -1,4 +1,4 @@
-//! Escapes for text in HTML and XML, because names from programs can contain markup.
+//! Escapes text for HTML and XML, because names from programs can contain markup.
 
 /// `text` escaped for HTML and XML, between tags and in quoted attributes.
 #[must_use]

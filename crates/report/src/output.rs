@@ -1,7 +1,7 @@
-//! Files written whole or not at all.
+//! Writes reports to files, each whole or not at all.
 //!
-//! A report is written to a temporary file beside its destination and renamed when complete, so that readers
-//! never see a partial file. The destination is checked before the program runs, not after an hour.
+//! A report is written to a temporary file beside its destination and renamed when complete, so readers never
+//! see a partial file. A wrong destination is an error before the program runs.
 
 use crate::exit::failed;
 use crate::stdout;

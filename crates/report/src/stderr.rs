@@ -1,4 +1,4 @@
-//! Standard error, written without panics.
+//! Writes to standard error without panics.
 //!
 //! `eprintln!` panics if standard error is full or closed. The panic would end the program by a signal, which
 //! its user would take for the result. Text that cannot be written is lost, and [`is_lost`] reports it for

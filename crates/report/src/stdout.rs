@@ -1,4 +1,4 @@
-//! Standard output that its reader may close early.
+//! Writes to standard output, which its reader may close early.
 //!
 //! `vellum obs cut 1-10 big.obs | head -1` must end when `head` does, at once and without a message. A write
 //! to a closed pipe ends the output and is not an error.

@@ -1,7 +1,7 @@
-//! Colour, on terminals only.
+//! Colours for text, on terminals only.
 //!
 //! Colour helps the eye find labels; it never carries meaning alone. Colour is off if the output is not a
-//! terminal, if `NO_COLOR` is set to anything (no-color.org), or if the terminal's type is `dumb`.
+//! terminal, if `NO_COLOR` is not empty (no-color.org), or if the terminal's type is unset or `dumb`.
 
 use std::io::IsTerminal;
 

@@ -1,9 +1,7 @@
 //! Tables: aligned columns for people, objects with named fields for programs.
 //!
-//! A row of one cell spans all columns.
-//!
-//! Words are aligned left, figures right. A table that is too wide shortens its first column, never its
-//! figures. Control characters become question marks.
+//! Text is aligned left, numbers right. A table that is too wide shortens its first column, never its
+//! numbers. A row of one cell spans all columns. Control characters become question marks.
 
 use crate::markup::escape;
 use crate::plot::text::fit;
@@ -37,7 +35,7 @@ impl Column {
     }
 }
 
-/// Rows of cells under heads.
+/// A table: rows of cells under the heads of its columns.
 #[derive(Debug, Clone)]
 pub struct Table {
     /// The title.

@@ -1,4 +1,4 @@
-//! Quantities as text for people.
+//! Formats quantities as text for people.
 //!
 //! Scaled units have three significant figures ([`Unit::scaled`]), counts have thousands separators. The JSON
 //! has plain numbers for programs.

@@ -1,4 +1,4 @@
-//! Cells of tables: text for people, values for programs.
+//! The cells of tables, with a text form for people and a JSON value for programs.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use vellum_measure::{Interval, short};

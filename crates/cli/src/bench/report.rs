@@ -1,7 +1,7 @@
 //! The result of a benchmark as data, and its JSON (schema `vellum.bench/1`, described in docs/bench.md).
 //!
 //! Times are in nanoseconds. Counts and ratios are plain numbers (1.01 means one per cent more). Intervals
-//! are at 95 %.
+//! are 95 % confidence intervals.
 
 use super::args::{Metric, TIME_MAX};
 use crate::accounts::{Beats, Losses};

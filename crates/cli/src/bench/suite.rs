@@ -1,4 +1,4 @@
-//! `vellum bench` without a program: Vellum's own operations, timed in this process.
+//! `vellum bench` without a program: times Vellum's own operations in this process.
 
 use super::args::{Bench, Metric};
 use super::causes::subject;

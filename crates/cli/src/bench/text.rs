@@ -1,4 +1,4 @@
-//! The report of a benchmark for people: tables, warnings, and the verdict last.
+//! The text report of a benchmark: tables, warnings, and the verdict last.
 
 use super::args::{Bench, Metric};
 use super::compared;

@@ -1,4 +1,4 @@
-//! The verdict of a comparison in words.
+//! Writes the verdict of a comparison as a sentence: which program is slower, and by how much.
 
 use super::args::Metric;
 use vellum_measure::{Direction, Interval, Ratios, percent};

@@ -1,4 +1,4 @@
-//! Folded stacks for flame graph tools: one line per stack, with its functions outermost first and a number.
+//! Writes folded stacks for flame graph tools: one line per stack, its functions (outermost first) and a sum.
 
 use super::args::When;
 use super::observed::{Stacked, names};

@@ -1,8 +1,8 @@
-//! The terminal in use by `vellum top`: its alternate screen, a hidden cursor, and keys without line mode.
+//! The terminal while `vellum top` uses it: alternate screen, hidden cursor, keys that are read at once.
 //!
 //! # Invariants
-//! * The original modes are restored when the value is dropped. A panic hook restores them too, as a panic
-//!   may end the process at once.
+//! * The original modes are restored when the value is dropped. A panic hook also restores them, because a
+//!   panic may end the process without a drop.
 
 use super::grid::Grid;
 use super::press::{Press, presses};

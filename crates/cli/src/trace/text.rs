@@ -1,4 +1,4 @@
-//! The results of a trace in words: at most 80 columns, with units on every figure.
+//! The text report of `vellum trace`: at most 80 columns, with units on every figure.
 
 use super::report::{Limit, Report as Found};
 use vellum_measure::Unit;

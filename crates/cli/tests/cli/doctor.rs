@@ -1,4 +1,4 @@
-//! `vellum doctor`: its findings on this machine, and on a machine that denies a feature.
+//! Tests of `vellum doctor`: its findings on this machine, and under filters that deny a feature.
 
 use crate::common::{self, VELLUM, exits, files, out, said, text};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! `vellum gc-stat` on real processes: a running process, a program that it starts, a process that ends
-//! during the watch, and processes without readable counters.
+//! Tests of `vellum gc-stat` on real processes: a running process, a program that it starts, a process that
+//! ends during the watch, and processes without readable counters.
 
 use crate::common::held::{linked, runtime};
 use crate::common::{Running, VELLUM, exits, has, out_of_success, report, said, text, vellum_as_nobody};

@@ -1,4 +1,4 @@
-//! `vellum govern` and `vellum top`: refused tables, messages, and a governor that hangs or stops.
+//! Tests of `vellum govern` and `vellum top`: refused job tables, messages, a governor that hangs or stops.
 
 use crate::common::{VELLUM, exits, has, out, said, text, vellum};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! `vellum heap` on programs whose held memory is fixed, and on a program that stresses the profiler.
+//! Tests of `vellum heap` on programs that hold known amounts of memory, and on a stress test.
 
 use crate::common::held::{SOURCES, compiled, compiled_by, heap, is_built, profiled, runtime};
 use crate::common::recorded;

@@ -1,5 +1,5 @@
-//! `vellum heap` on programs that each stress one part of the profiler, compiled in the ways that make
-//! stacks hard to walk. The sample interval is 1 KiB, so nearly every allocation's stack is walked.
+//! Tests of `vellum heap` on programs that each stress one part of the profiler, compiled with options that
+//! make stacks hard to walk. The sample interval is 1 KiB, so nearly every allocation's stack is walked.
 
 use crate::common::held::{compiled, profiled};
 use crate::common::{out, text};

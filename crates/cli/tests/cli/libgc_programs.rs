@@ -1,4 +1,4 @@
-//! Programs written for libgc, compiled against Vellum's library. `lab/stress` includes this file too.
+//! Compiles programs written for libgc against Vellum's library. `lab/stress` also includes this file.
 
 use crate::common::{libraries, said, skip};
 use std::path::{Path, PathBuf};

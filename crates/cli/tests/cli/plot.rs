@@ -1,4 +1,4 @@
-//! `vellum plot`: pictures in the terminal and in files.
+//! Tests of `vellum plot`: pictures in the terminal and in files.
 
 use crate::common::{VELLUM, files, out_of_success as out, refused, text};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Python interpreters, for tests that run them under Vellum.
+//! Finds Python interpreters, for tests that run them under Vellum.
 
 use std::path::PathBuf;
 use std::process::Command;

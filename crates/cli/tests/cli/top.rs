@@ -1,4 +1,4 @@
-//! `vellum top` on an emulated terminal: its screen, its keys, and pictures of it.
+//! Tests of `vellum top` on an emulated terminal: its screen, its keys, and pictures of it.
 
 use crate::common::browser::{browser, draw, pictures};
 use crate::common::terminal::{PATIENCE_MS, on_terminal, terminal};

@@ -1,4 +1,4 @@
-//! `vellum trace`: curves from recorded references.
+//! Tests of `vellum trace`: working-set curves from recorded memory references.
 
 use crate::common::{VELLUM, exits, files, has, out_of_success as out, refused, said, text};
 use serde_json::Value;

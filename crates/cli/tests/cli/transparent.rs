@@ -1,4 +1,4 @@
-//! Checks that a program under `vellum` behaves as it does alone.
+//! Tests that a program under `vellum` behaves as it does without it.
 
 use crate::common::{
     self, VELLUM, exits, files, harmless_library, heeding_signals, out, program, run, said, sh,

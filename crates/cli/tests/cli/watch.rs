@@ -1,4 +1,4 @@
-//! `vellum watch` on a running program, and on a record of one.
+//! Tests of `vellum watch` on running programs, and on files that it recorded.
 
 use crate::common::{
     self, Running, VELLUM, exits, files, has, out as shown, refused, said, text, vellum, vellum_as_nobody,

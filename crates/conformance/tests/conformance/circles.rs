@@ -1,8 +1,8 @@
-//! Circles of files: files of a crate of which each names the next, and the last the first.
+//! Finds which files of a crate use each other, and the longest *circle*: files that all use each other,
+//! directly or through others.
 //!
-//! A file names another when a path that begins with `crate::` or `super::`, in a `use` or in an expression,
-//! leads into that file's module. A name that a module only passes on leads to where it comes from. Modules
-//! of tests within a file do not count.
+//! A file uses another one if a path in it leads to that file's module, in a `use` or in an expression. A
+//! re-exported name counts as a use of the file that defines it. Test modules within a file do not count.
 
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ fn from_crate(path: &[String], module: &[String]) -> Option<Names> {
     }
 }
 
-/// The files of the crate in `source`, by their modules, and for each the files that it names.
+/// The files of the crate in `source`, by their modules, and for each the files that it uses.
 fn arrows(source: &Path) -> (Vec<Names>, Vec<Vec<bool>>) {
     let mut all = Vec::new();
     files(source, &[], &mut all);

@@ -1,4 +1,4 @@
-//! The collector's C interface: the header in every C dialect, and scenarios linked with the library.
+//! Tests of the collector's C interface: its header in C99, C11 and C++17, and programs that use it.
 
 use std::path::PathBuf;
 use vellum_conformance::library::library;

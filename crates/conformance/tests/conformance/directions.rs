@@ -1,4 +1,4 @@
-//! The crates' layers: which crate may use which, over the three workspaces, checked from `cargo metadata`.
+//! Tests that crates use only crates of lower layers, in all three workspaces (by `cargo metadata`).
 
 use crate::house::{self, Package};
 use std::path::Path;

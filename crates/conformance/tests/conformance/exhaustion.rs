@@ -1,4 +1,4 @@
-//! Exhausted address space, data, map entries and commit limit give null and `ENOMEM`, never a crash.
+//! Exhausted address space, data segment or map entries (VMAs) give null and `ENOMEM`, never a crash.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! Whole processes in few frames: small blocks and mappings are paged too, and programs work unchanged.
+//! Tests that programs work unchanged with few page frames for all memory, small blocks included.
 
 // Blocks, mappings, structures passed to the kernel, children: with the fewest frames, and with more.
 vellum_conformance::scenarios! { fewest: "frames.c", ["-pthread"], [("VELLUM_FRAMES", "512K")];

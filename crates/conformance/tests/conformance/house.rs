@@ -1,4 +1,4 @@
-//! The repository's workspaces and their packages, for the tests of its structure.
+//! Lists the repository's workspaces, packages and files, for the tests of its structure.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

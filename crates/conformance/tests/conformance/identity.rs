@@ -1,5 +1,5 @@
-//! Programs that drop privileges or enter another namespace while Vellum's background threads run. Also
-//! programs that run with other rights, or as another user, than their parents.
+//! Tests of programs that drop privileges or enter another namespace while Vellum's background threads run.
+//! Also tests programs that run with other rights, or as another user, than their parents.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! The malloc family and C++ new and delete, per the C library and the standards, and Vellum's own functions.
+//! Tests of the malloc family and C++ `new` and `delete` against the standards, and of Vellum's functions.
 
 use vellum_conformance::program::header;
 use vellum_conformance::{Place, check_all, compiled, plain};

@@ -1,4 +1,4 @@
-//! Vellum under real programs. One executable for all tests, as linking takes longest.
+//! All tests of programs with Vellum, in one executable, because linking takes most of the build time.
 
 mod alone;
 mod circles;

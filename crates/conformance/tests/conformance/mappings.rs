@@ -1,4 +1,4 @@
-//! The program's own mappings: served, changed, moved, replaced, unmapped in parts.
+//! Tests that `mmap` and related calls work like the kernel's on mappings that Vellum serves.
 
 use std::process::Command;
 use vellum_conformance::{compiled, plain, served, with_args, with_env};

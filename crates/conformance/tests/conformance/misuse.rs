@@ -1,5 +1,5 @@
-//! Misuse that Vellum guarantees to detect: the process ends with `SIGABRT` after one line with the
-//! address, and the stack.
+//! Tests of the misuse that Vellum guarantees to detect: the process prints one line with the address, then
+//! the stack, and ends with `SIGABRT`.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;

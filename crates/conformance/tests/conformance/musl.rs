@@ -1,4 +1,4 @@
-//! The same library in musl programs: every C program of this crate that compiles with musl's headers.
+//! Tests of the same `libvellum.so` in programs that use musl instead of glibc.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

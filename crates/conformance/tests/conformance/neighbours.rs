@@ -1,5 +1,5 @@
-//! Vellum beside other tools in one process: debuggers and checkers, other allocators, other C libraries,
-//! other preloaded libraries.
+//! Tests of Vellum together with other tools in one process: debuggers and checkers, other allocators, other
+//! C libraries, other preloaded libraries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Big blocks in few frames: programs work unchanged.
+//! Tests that programs work unchanged if their big blocks have few page frames, and so are paged.
 
 use std::process::Command;
 use vellum_conformance::{plain, served, skip, tool, with_args, with_env};

@@ -1,4 +1,4 @@
-//! Memory used from signal handlers, and under a filter on system calls.
+//! Tests of programs that use memory in signal handlers, or under a filter on system calls (seccomp).
 
 use vellum_conformance::{check_all, compiled};
 

@@ -1,5 +1,5 @@
-//! Sparsely used memory. Slabs with few blocks in use return their other pages to the kernel. Pages that a
-//! program never touches stay unpopulated, even if their block is freed and allocated repeatedly.
+//! Tests of sparsely used memory. Slabs with few blocks in use return their other pages to the kernel. Pages
+//! that a program never touches stay unpopulated, even if their block is freed and allocated repeatedly.
 
 use vellum_conformance::{Outcome, compiled, served, with_args};
 use vellum_wire::Counter;

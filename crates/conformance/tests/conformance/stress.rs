@@ -1,6 +1,6 @@
-//! Threads, forks, random sizes and random lifetimes, also with each kernel facility disabled in turn.
+//! Random stress tests with threads and forks. They also run with each kernel facility disabled in turn.
 //!
-//! The seed is printed, and `VELLUM_TEST_SEED` sets it; `VELLUM_STRESS=20` runs twenty times as long.
+//! Each test prints its seed, and `VELLUM_TEST_SEED` sets it. `VELLUM_STRESS=20` runs 20 times as long.
 
 use std::path::Path;
 use std::process::Command;

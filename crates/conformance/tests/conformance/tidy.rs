@@ -1,4 +1,4 @@
-//! The form of the sources: lengths of files and crates, circles of files; words and widths in `words`.
+//! Tests of the sources' form: lengths of files, circles of files that use each other, types of addresses.
 
 mod budgets;
 mod links;

@@ -1,4 +1,4 @@
-//! A running duel: the operations as arms, timed in this process.
+//! A running duel in this process: calls the operations by turns, and stores the times.
 
 use super::{Duel, DuelOptions, ROUNDS_MAX, ROUNDS_MIN, Raw};
 use crate::arms::{ARMS, thing_of};
@@ -103,7 +103,7 @@ impl<'a> Bout<'a> {
     }
 }
 
-/// Times operations in this process, with results in memory that is already there.
+/// Times operations in this process, and writes the times to memory that is already resident.
 struct Timed<'a> {
     operations: [&'a mut dyn FnMut(); 2],
     duel: Duel,

@@ -1,7 +1,7 @@
 //! A duel: two operations timed against each other in one process, by turns in random order.
 //!
 //! ```text
-//! round   1: B A A'   2: A' B A   3: A A' B   …        three arms, each once a round, in a random order
+//! round   1: B A A'   2: A' B A   3: A A' B   …        each arm once per round, in a random order
 //!            └┬┘ └┬┘
 //!             │   └── A against A', the same operation: the control, which must show no difference
 //!             └────── A against B: the ratio
@@ -11,12 +11,12 @@
 //! alike and leave their ratios unchanged. Effects of one arm on the next fall on each arm equally often. The
 //! remaining difference between A and A' is noise, and is printed beside every ratio.
 //!
-//! All arms are called at one place of the code, A and A' through the same pointer. Otherwise the compiler
+//! All arms are called at the same instruction, and A and A' through the same pointer. Otherwise the compiler
 //! would make two copies of A, and the difference between their addresses would be measured.
 //!
-//! Between two stamps lies only the arm's call; between two arms, a few stores into prepared memory. Faults
-//! and switches are not counted: a system call beside each arm would disturb the measurement, above all of
-//! operations that allocate.
+//! Between the two clock readings of a timing, only the arm runs; between two arms, a few stores to prepared
+//! memory. Faults and switches are not counted: a system call beside each arm would disturb the measurement,
+//! above all of operations that allocate.
 //!
 //! Source: this project's measurements (random interleaving in pairs repeats fifty times better than any
 //! sequence). Bates times one operation at a time.
@@ -96,7 +96,7 @@ pub struct Duel {
     ended: Anchor,
 }
 
-/// Runs two operations in turns; the first is two of the three arms.
+/// Runs two operations by turns; the first operation is two of the three arms, A and A'.
 ///
 /// # Errors
 /// If no clock is available, or an operation is too short for it and must not be batched.

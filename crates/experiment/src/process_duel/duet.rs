@@ -1,4 +1,4 @@
-//! Duets: two processes run at the same time, each on its own processor.
+//! Duets: pairs of processes that run at the same time, each on its own processor.
 //!
 //! ```text
 //! processor p   A │ A │ B │ …     each round: A beside A', A beside B, … in random order;
@@ -6,13 +6,13 @@
 //! ```
 //!
 //! Disturbances of the whole machine (neighbours in the cloud, a frequency governor, heat) slow both
-//! processes at once and leave their ratio unchanged; in turns they would slow one. Disturbances of one
-//! processor are balanced by drawing which process runs where. The control is a pair as well, and shows the
-//! remaining noise.
+//! processes at once and leave their ratio unchanged. If the two ran by turns, a disturbance would slow only
+//! one. Disturbances of one processor are balanced, because the processor of each process is drawn at random.
+//! The control is the pair A and A', the same program; it shows the remaining noise.
 //!
 //! Source: Bulej, Horký, Tůma, Farquet, Prokopec, "Duet benchmarking: improving measurement accuracy in the
 //! cloud", ICPE 2020. The paper iterates two workloads in parallel, each on a fixed processor, and compares
-//! iterations that overlap. Here each pair is two whole processes, which change places, and there is a
+//! iterations that overlap. Here each pair is two whole processes, the processors are drawn, and there is a
 //! control.
 
 use super::DuetError;

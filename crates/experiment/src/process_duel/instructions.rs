@@ -1,8 +1,8 @@
-//! Counting the instructions that a process and its children execute in user mode.
+//! Counts the instructions that a process and its children execute in user mode.
 //!
 //! ```text
 //! Hardware   event on this thread ─inherited─▶ child ─exec─▶ counts, as do its children ─▶ read at the end
-//! Valgrind   cachegrind ─▶ program and children: a file each, with a line "summary: N" ─▶ added up
+//! Valgrind   cachegrind ─▶ a file for each process, with a line "summary: N" ─▶ added up
 //! ```
 //!
 //! The processor's counter adds no time, but most virtual machines do not offer one. The alternative is
@@ -10,8 +10,8 @@
 //! takes 0.42 s with it, 0.55 s with exp-bbv, 0.59 s with callgrind and 0.84 s with lackey. Valgrind's start
 //! takes 0.3 s of each.
 //!
-//! Limits of valgrind: the instructions before a process executes another program in its own place are not
-//! counted. A forked child that executes no program counts its parent's instructions up to the fork again.
+//! Limits of valgrind: if a process executes another program (`exec`), its earlier instructions are not
+//! counted. If a forked child executes no program, its parent's earlier instructions are counted again.
 
 use super::error::TOTALS;
 use super::spawn::ProcessRun;
@@ -50,7 +50,7 @@ impl Counter {
     }
 }
 
-/// The state of a counter of instructions, run by run.
+/// The state of a counter of instructions. Each run of a program is counted separately.
 #[derive(Debug)]
 pub(super) enum Counting {
     None,

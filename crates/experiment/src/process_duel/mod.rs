@@ -1,4 +1,4 @@
-//! Duels of programs: processes timed against each other, in turns in random order.
+//! Duels of programs: processes timed against each other, by turns in random order.
 //!
 //! ```text
 //! empty × 20 ──▶ warm-up ─▶ round 1: B A A'   round 2: A' B A   …   until the time is over
@@ -6,21 +6,20 @@
 //!                             └ posix_spawn ─▶ wait4: wall, user, system, faults, switches, exit status
 //! ```
 //!
-//! Pairs can also run at the same time on two processors ([`ProcessOptions::duet`]). Instructions can be
-//! counted beside times ([`ProcessOptions::counter`]).
+//! "Empty" is a program that does nothing. It measures the cost of starting a process, which is reported with
+//! the result. This cost is subtracted only on request, because every start of a program includes it.
 //!
-//! The rules are those of a [duel](crate::duel) in one process: every program runs once a round and the first
-//! one twice, for the control. CPU time is the figure to trust: other programs on the machine change it ten
-//! times less than wall time.
+//! The rules are those of a [duel](crate::duel) in one process: every program runs once in each round, and
+//! the first one also as the control A'. CPU time is the figure to trust: other programs on the machine
+//! change it ten times less than wall time.
 //!
-//! The cost of starting a process is measured on a program that does nothing, and reported with the result.
-//! It is subtracted only on request, because every start of a program includes it.
+//! - Pairs can also run at the same time on two processors ([`ProcessOptions::duet`]).
+//! - Instructions can be counted as well as times ([`ProcessOptions::counter`]).
+//! - Commands that run before and after each run ([`ProcessOptions::prepare`],
+//!   [`conclude`](ProcessOptions::conclude)) are not timed.
 //!
-//! Steps before and after a run ([`ProcessOptions::prepare`], [`conclude`](ProcessOptions::conclude)) are not
-//! timed.
-//!
-//! A process that fails is no measurement: the duel ends with its exit status and the end of its error
-//! output, unless failures are to be ignored. With [`Output::Equal`] the duel also ends if two processes
+//! A process that fails is no measurement: the duel ends with its exit status and the last line of its
+//! standard error, unless failures are ignored. With [`Output::Equal`] the duel also ends if two processes
 //! write different output, because they did not do the same work.
 //!
 //! Source: Bates times operations inside one system; comparing whole programs is ours.
@@ -133,7 +132,7 @@ impl Default for ProcessOptions {
     }
 }
 
-/// Runs programs in turns, the first one twice a round. Their `stdio` is not used: see
+/// Runs programs by turns, the first one twice in each round. Their `stdio` is not used: see
 /// [`ProcessOptions::output`].
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! A program that does nothing, to measure the cost of starting and ending a process.
 //!
 //! `/bin/true` does more: a dynamic loader loads it, it maps a C library and sets up a locale. This program
-//! is one page, written here byte by byte, with one system call that ends it. Its file lies in memory:
+//! is 129 bytes, written here byte by byte, with one system call that ends it. Its file is in memory:
 //!
 //! ```text
 //! 0x000  ELF header ─ entry ──────────────┐

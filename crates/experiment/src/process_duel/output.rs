@@ -1,4 +1,4 @@
-//! The processes' output: where it goes, and the check that it is the same each time.
+//! The standard streams of the timed processes, and the check that each process writes the same output.
 
 use super::{Output, ProcessDuelError};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create, seek};

@@ -1,4 +1,4 @@
-//! The results of a duel of processes: every round, and the comparisons.
+//! The results of a duel of programs: the runs of every round, and the comparisons made from them.
 
 use super::DOUBLE;
 use super::nothing::NothingCost;

@@ -1,5 +1,5 @@
-//! Steps before and after each run of a program, which are not timed: preparing data, dropping caches,
-//! removing output.
+//! Steps: commands that run before and after each run of a program and are not timed. They prepare data, drop
+//! caches or remove output.
 //!
 //! A step has no input, and its output is kept only for the error message. A step that fails ends the duel,
 //! because the next run would measure something else.
@@ -10,7 +10,7 @@ use super::{Output, ProcessDuelError, StepError};
 use vellum_process::{Command, Interrupt, Outcome};
 use vellum_timing::clock::{Clock, ClockKind};
 
-/// The steps round every run.
+/// The commands that run before and after every run of a program.
 #[derive(Debug)]
 pub(super) struct Steps {
     before: Vec<Step>,

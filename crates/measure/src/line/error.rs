@@ -1,4 +1,4 @@
-//! Errors in a line: the problem, its place, and how to fix it.
+//! Errors in a line of the text format: the position, the problem, and how to fix it.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Random bytes as input: reading ends, and every line is either used or reported.
+//! Tests with random bytes as input: the reader reaches the end, and each line is either used or reported.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
-//! Axes: the unit, the range, and ticks at round values.
+//! Axes of plots: the unit, the range, and ticks at round values.
 //!
-//! Values stay in the unit in which they were measured; the axis uses the unit that gives small numbers
-//! ([`Unit::scale`]). Ticks are round in *that* unit (round numbers of bytes are not round numbers of MiB).
-//! Labels have just enough digits for neighbours to differ, even far from zero.
+//! Values stay in the unit in which they were measured; the axis has the unit that gives small numbers
+//! ([`Unit::scale`]). Ticks are round in the axis's unit (round numbers of bytes are not round numbers of
+//! MiB). Labels have just enough digits for neighbours to differ, even far from zero.
 
 use crate::units::size;
 use std::ops::Range;

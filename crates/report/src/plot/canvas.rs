@@ -1,14 +1,14 @@
-//! A canvas of terminal cells with eight dots each.
+//! The canvas for pictures in a terminal: cells with eight dots each.
 //!
 //! ```text
-//!   a cell   1 4      each braille sign is a set of eight dots, two wide and four high;
-//!            2 5      bits of the sign in Unicode's order
+//!   a cell   1 4      each braille character is a set of eight dots, two wide and four high;
+//!            2 5      the numbers are the order of its bits in Unicode
 //!            3 6
 //!            7 8
 //! ```
 //!
-//! Dots gather in a cell; a sign (a letter for a cause, a block of a bar) replaces them, and later dots do
-//! not show through it. Without colour, the signs alone carry all information.
+//! A cell shows all dots that were drawn in it. A letter for a cause, or a block of a bar, replaces the dots,
+//! and later dots are hidden. Without colour, these characters alone carry all information.
 
 use super::palette::Ink;
 use std::fmt::Write as _;

@@ -1,11 +1,11 @@
-//! Charts of lines and bars over a scale, for computed figures such as a working-set curve or the medians of
-//! a table.
+//! Charts of computed figures, such as a working-set curve or the medians of a table: lines and bars over a
+//! scale.
 //!
-//! Scales are linear, logarithmic, or names. Lines join their points in order; a stem is a thin line from the
-//! ground up to one point, to mark a place on a curve.
+//! Scales are linear, logarithmic, or names. Lines join their points in order. A stem is a thin line from the
+//! horizontal axis up to one point, and marks a place on a curve.
 //!
-//! Invariant: points without a place on a scale (not a number, or not above zero on a logarithmic scale) are
-//! left out, and the picture shows their number.
+//! Invariant: points that a scale cannot show are left out, and the picture shows their number. Such points
+//! are not numbers, or are not above zero on a logarithmic scale.
 
 use super::axis::Axis;
 use super::canvas::EIGHTHS;
@@ -78,7 +78,7 @@ pub enum Shape {
     Bars,
 }
 
-/// Points of one kind.
+/// Points of one kind, drawn in one way.
 #[derive(Debug, Clone)]
 struct Line {
     name: String,

@@ -1,4 +1,4 @@
-//! Errors of a plot: why it cannot be drawn.
+//! Errors of plots: the reasons why a plot cannot be drawn.
 
 use super::SERIES_MAX;
 

@@ -1,10 +1,10 @@
-//! Histograms.
+//! Plots histograms, and chooses the width of their bins.
 //!
-//! Bins follow the clock. If all values are multiples of one step, each bin holds the same number of steps
-//! and values lie in the middle of their step, so that no comb pattern appears. Otherwise bins have the width
-//! of Freedman and Diaconis ("On the histogram as a density estimator", 1981), rounded up to 1, 2 or 5 times
-//! a power of ten. There are never more bins than the backend can show. A bin that is not empty is always
-//! visible, however small.
+//! If all values are multiples of one step, such as the clock's, each bin holds the same number of steps; no
+//! comb pattern appears. Values then lie in the middle of their step. Otherwise bins have the width of
+//! Freedman and Diaconis ("On the histogram as a density estimator", 1981). This width is rounded up to 1, 2
+//! or 5 times a power of ten. There are never more bins than the SVG or the terminal can show. A bin that is
+//! not empty is always visible, however small.
 
 use super::Plot;
 use super::axis::{Axis, round_up};
@@ -13,7 +13,7 @@ use super::picture::{Box, Detail, Mark, Panel, Picture, Swatch};
 use super::subject::{Shown, cause_keys, clean, omissions, scaled};
 use vellum_measure::quantile;
 
-/// Equal ranges side by side.
+/// The bins of a histogram: equal ranges side by side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Bins {
     start: f64,

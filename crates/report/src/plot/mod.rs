@@ -1,32 +1,32 @@
 //! Plots of observations for people, as SVG or in a terminal.
 //!
-//! Pictures show what five numbers hide: a few observations a thousand times the rest, two levels, a
+//! Plots show details that five numbers hide: a few observations a thousand times the rest, two levels, a
 //! disturbance every four milliseconds. Every observation is therefore in the picture. The [kinds](Kind):
 //!
 //! - **order**: values in the order in which they were observed;
 //! - **histogram**: the number of values in each bin;
 //! - **ecdf**: the share of values at or below each value, several series in one frame;
-//! - **pairs**: how much each observation of a series differs from its partner in the first.
+//! - **pairs**: how much each observation of a series differs from its partner in the first series.
 //!
-//! A few outliers press all other observations against the axis. Each kind can therefore leave out
-//! [layers](Plot::layers) of outliers, and then prints their number and how far they reach. An axis spans the
-//! data, or begins at [zero](Plot::zero). Observations that lost time to a known cause have that
+//! A few outliers would stretch the axis until all other observations lie together. Each kind can therefore
+//! leave out [layers](Plot::layers) of outliers, and then prints their number and how far they reach. An axis
+//! spans the data, or begins at [zero](Plot::zero). Observations that lost time to a known cause have that
 //! [cause's](vellum_measure::Cause) colour and shape, which a key explains.
 //!
 //! ```text
-//!            Plot ── subjects ─▶ Picture (axes, marks, key, notes; in the data's own units)
+//!            Plot ── series ───▶ Picture (axes, marks, key, notes; in the data's own units)
 //!   order histogram ecdf pairs chart├──▶ vector ──▶ pen: SVG
 //!   thin axis palette               └──▶ terminal (braille, eighth blocks, letters)
 //! ```
 //!
-//! A function, such as a computed curve, is drawn by a [`Chart`]: lines over a scale.
+//! The diagram names files of this folder. A [`Chart`] draws computed figures: lines and bars over a scale.
 //!
 //! A hundred thousand observations make a small file, and a single outlier among them is still a dot: see
 //! `thin`. The picture states how many observations it shows and how. The same plot always gives the same
 //! bytes.
 //!
 //! Source: Bates' `plot` (`-o` for a layer of outliers, `-p 1h` for a histogram, `-z` for an axis from zero).
-//! We add the ECDF, pairs, units, causes, and a note of what the picture leaves out.
+//! We add the ECDF, pairs, units, causes, and a note on the observations left out.
 //!
 //! ```
 //! use vellum_measure::Unit;

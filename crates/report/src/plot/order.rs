@@ -1,7 +1,7 @@
-//! Values in the order in which they were observed.
+//! Plots values in the order in which they were observed.
 //!
-//! This plot shows what a histogram hides: levels that change, a warm-up, periodic disturbances. All panels
-//! have one scale, so that series can be compared by eye.
+//! This plot shows details that a histogram hides: levels that change, a warm-up, periodic disturbances. All
+//! panels have one scale, so that series can be compared by eye.
 
 use super::Plot;
 use super::axis::Axis;

@@ -1,4 +1,4 @@
-//! Pairs: the differences between the observations of a series and their partners in the first series.
+//! Plots the differences between the observations of a series and their partners in the first series.
 //!
 //! Partners were observed close together in time, so disturbances common to both cancel in their difference.
 //! One line marks zero (no difference), another the median of the differences. Differences keep the data's

@@ -26,7 +26,7 @@ pub(super) enum Height {
     Centre,
 }
 
-/// Writes a document, one element a line.
+/// Writes a document, one element on each line.
 pub(super) struct Pen {
     svg: String,
 }

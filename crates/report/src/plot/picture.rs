@@ -1,5 +1,5 @@
 //! A picture before layout: panels one below the other over a common horizontal axis, marks in the data's own
-//! units, a key, and notes below. Each kind builds one; [`super::vector`] and [`super::terminal`] draw it.
+//! units, a key, and notes. Each kind of plot builds one; [`super::vector`] and [`super::terminal`] draw it.
 
 use super::axis::Axis;
 use super::palette::Ink;
@@ -70,7 +70,7 @@ pub(crate) struct Box {
 pub(crate) struct Key {
     pub(crate) swatch: Swatch,
     pub(crate) label: String,
-    /// Further details, one a line.
+    /// Further details, one for each line.
     pub(crate) details: Vec<String>,
 }
 

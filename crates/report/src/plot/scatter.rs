@@ -1,4 +1,4 @@
-//! Scatter plots of observations by number, shared by [`super::order`] and [`super::pairs`].
+//! Scatter plots of observations in their order, for [`super::order`] and [`super::pairs`].
 
 use super::axis::Axis;
 use super::palette::{CLASSES, Ink, class};

@@ -1,4 +1,4 @@
-//! Subjects of a plot: the series, and the part of each that is shown.
+//! Subjects: the series of a plot. Selects the observations that a plot shows, and counts those left out.
 
 use super::palette::Ink;
 use super::picture::{Key, Swatch};

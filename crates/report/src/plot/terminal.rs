@@ -1,10 +1,10 @@
-//! Pictures in a terminal.
+//! Draws pictures in a terminal.
 //!
 //! ```text
 //!   title
 //!   time (µs)                986 of 1,000 observations
 //!    12 ┤     f
-//!     8 ┤⠂⠁⠄⠂⠁⠄⠂⠄⠂⠂⠁⠄⠂⠁⠄⠂⠄⠂⠂⠁⠄⠂⠁⠄⠂⠄⠂                  observations are dots of braille, causes letters
+//!     8 ┤⠂⠁⠄⠂⠁⠄⠂⠄⠂⠂⠁⠄⠂⠁⠄⠂⠄⠂⠂⠁⠄⠂⠁⠄⠂⠄⠂                  observations are braille dots, causes are letters
 //!     4 ┤
 //!       └┬──────┬──────┬──────
 //!        0     200    400
@@ -13,7 +13,8 @@
 //!   notes
 //! ```
 //!
-//! Letters name the causes with or without colour. Dots cost nothing here, so every observation is drawn.
+//! Letters name the causes with or without colour. Every observation is drawn, as dots do not enlarge the
+//! output.
 
 use super::axis::Axis;
 use super::canvas::Canvas;

@@ -1,4 +1,4 @@
-//! The width of text in a picture, and shortening of text to fit.
+//! Measures the width of text in a picture, and shortens text to fit.
 //!
 //! Pictures are laid out without a font, by the widths of Roboto. The SVG names Roboto first; the other fonts
 //! it names have similar widths.

@@ -1,11 +1,11 @@
-//! Drawing many observations in few shapes, with none hidden.
+//! Reduces many observations to few shapes, with no observation hidden.
 //!
 //! A hundred thousand dots make a picture of megabytes in which most dots lie on others. The area is
 //! therefore cut into columns about two pixels wide, and these into cells about as high. Within a column,
 //! observations in neighbouring cells join to a *run*, drawn as one box from the lowest to the highest. An
 //! observation with free cells above and below stays a dot at its exact place. Every observation is thus
 //! covered, boxes end at true values, and gaps between modes stay open. A second box shows the middle half of
-//! the observations of a column; a long run behind it becomes a tint.
+//! a column's observations; a long run behind it (*crowd*) becomes a tint.
 //!
 //! ```text
 //!    •            a single observation: a dot
@@ -15,7 +15,7 @@
 //!    ▌            a few neighbours: a run
 //! ```
 //!
-//! If this still makes too many shapes (wide noise, thinly spread), the cells are doubled until it does not.
+//! If too many shapes remain (wide noise, thinly spread), the cells' size is doubled until few enough remain.
 
 use super::palette::Ink;
 use super::picture::{Box, Mark};

@@ -1,4 +1,4 @@
-//! Pictures as SVG: layout and drawing.
+//! Draws pictures as SVG: layout and shapes.
 //!
 //! ```text
 //!   title

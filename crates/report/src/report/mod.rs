@@ -1,4 +1,4 @@
-//! The report, its sections and their items; the crate's documentation explains their use.
+//! The report, its sections and their items (rows, sentences, tables, charts); see the crate's documentation.
 
 mod figure;
 mod page;
@@ -55,7 +55,7 @@ pub(crate) enum Item {
     Lines(String),
 }
 
-/// Items, optionally under a title.
+/// A section of a report: items, optionally under a title.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     pub(crate) title: String,

@@ -1,7 +1,7 @@
-//! A report as one self-contained HTML page without scripts, fonts or images. The page can be mailed,
-//! archived and opened without a network. Light and dark follow the reader's system.
+//! Writes a report as one self-contained HTML page without scripts, fonts or images. The page can be mailed,
+//! archived and opened without a network. Its light or dark colours follow the reader's system.
 //!
-//! The notes of a section come first. Rows of figures are tiles, rows of words a list.
+//! The notes of a section come first. Rows of figures are drawn as tiles, and rows of words as a list.
 
 use super::figure::{Content, Row};
 use super::{Item, Report, Section};

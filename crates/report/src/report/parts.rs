@@ -1,4 +1,4 @@
-//! A whole and its parts at one moment, checked when they are built.
+//! Amounts that are parts of a whole at one moment; their sum is checked when they are built.
 //!
 //! Invariants:
 //! - The parts add up to the whole: the rest is a part named "other".

@@ -1,4 +1,4 @@
-//! The text form of a report: short, aligned, a unit on every number.
+//! Writes a report as text: short, aligned, a unit on every number.
 //!
 //! ```text
 //! vellum: python3 script.py: exit status 0

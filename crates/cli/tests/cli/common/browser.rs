@@ -1,4 +1,4 @@
-//! Pictures of pages, made by a headless browser.
+//! Takes pictures of HTML pages with headless Chromium.
 
 use super::exits;
 use std::path::{Path, PathBuf};

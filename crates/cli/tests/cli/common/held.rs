@@ -1,4 +1,4 @@
-//! Helpers for the tests of `vellum heap`: compiled programs, and the command on them.
+//! Helpers for the tests of `vellum heap`: compile programs, and run the command on them.
 
 use super::{VELLUM, exits, report};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Helpers for the tests of the command.
+//! Helpers for the tests of the command `vellum`.
 
 pub(crate) mod browser;
 pub(crate) mod held;

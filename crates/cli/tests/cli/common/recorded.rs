@@ -1,4 +1,4 @@
-//! Helpers for the tests of `vellum cost`: compiled programs, and the command on them.
+//! Helpers for the tests of `vellum cost`: compile programs, and run the command on them.
 
 use super::{VELLUM, exits, held, report};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Programs on a pseudo-terminal.
+//! Runs programs on a pseudo-terminal.
 
 use super::heeding_signals;
 use std::fs::File;

@@ -1,6 +1,6 @@
-//! Programs under `--frames` stay within their bound on physical memory.
+//! Tests that programs with a limit on page frames (`--frames`) exceed it by only a fixed amount.
 //!
-//! They run alone: with all processors busy, pages arrive faster than the pager evicts others.
+//! They run alone, because with all processors busy, pages arrive faster than the pager evicts others.
 
 use std::process::Command;
 use vellum_conformance::{plain, served, skip, tool, with_args, with_env};

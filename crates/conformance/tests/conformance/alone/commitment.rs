@@ -1,4 +1,4 @@
-//! Strict commit accounting (`vm.overcommit_memory`), a setting of the whole machine.
+//! Tests under strict commit accounting (`vm.overcommit_memory=2`), which is a setting of the whole machine.
 
 use vellum_conformance::{compiled, served, skip, with_args};
 

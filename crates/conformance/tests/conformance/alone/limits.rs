@@ -1,6 +1,6 @@
-//! Control groups: a process that survives under a limit on the C library is never killed on Vellum.
+//! Tests that programs that survive under a cgroup's limit without Vellum also survive with it.
 //!
-//! Each program first runs on the C library's memory under the same limit. If that fails, the test is wrong.
+//! Each program first runs with the C library's allocator. If that run is killed, the test is wrong.
 
 use std::process::Command;
 use vellum_conformance::{Group, Outcome, compiled, plain, served, skip};

@@ -1,5 +1,5 @@
-//! Tests that run with nothing else on the machine: control groups with little memory, bounds that hold
-//! while the pager's thread gets a processor, and a kernel setting.
+//! Tests that run while nothing else runs on the machine: `limits` uses cgroups with little memory, `bounds`
+//! needs a processor for the pager's thread, and `commitment` changes a kernel setting.
 
 mod bounds;
 mod commitment;

@@ -1,7 +1,7 @@
-//! Lines of Rust: each crate keeps its budget, the product and the repository keep theirs.
+//! Tests that no crate has more lines of Rust than its budget, nor the product (`crates`), nor all crates.
 //!
-//! The table `budgets.txt` has a line for each crate. What product and repository may have only falls: a
-//! change that makes a crate smaller lowers its budget, and a new feature is paid for by code that goes.
+//! `budgets.txt` has a line for each crate. The budgets of the product and of all crates may only be lowered.
+//! A crate that becomes smaller gets a lower budget; a new feature needs the removal of other code.
 
 use super::{house, read, sources};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Links between documents: each leads to a file, and to a heading in it if it names one. Every page is in
-//! the book's table of contents.
+//! Tests that each link in a document leads to a file, and to a heading in it if the link names one. Also
+//! tests that the book's table of contents has every page.
 
 use crate::house::{files, read, root};
 use regex::Regex;

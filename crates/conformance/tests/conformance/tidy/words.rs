@@ -1,4 +1,4 @@
-//! Words: widths of comments and pages, lengths of sentences, idioms, personification, subjects of commits.
+//! Tests of texts: widths of lines, lengths of sentences, idioms, personification, subjects of commits.
 
 use super::sources;
 use crate::circles;
