@@ -28,8 +28,15 @@ pub unsafe fn add_precise_roots(start: *const u8, end: *const u8) -> Result<(), 
 }
 
 fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
-    let range = Span::between(address(start).round_up(8), address(end));
+    let range = words_from(start, end);
     look_with_room(|_| PAGE, |heap| heap.roots.add(range, precise).map_err(|_| Refused::OutOfMemory))
+}
+
+/// The first whole word from `start` on, up to `end`. A range without a whole word is empty, and lies in the
+/// range that was given, by which it is removed.
+fn words_from(start: *const u8, end: *const u8) -> Span {
+    let end = address(end);
+    Span::between(address(start).round_up(8).min(end), end)
 }
 
 /// Adds the words from `start` up to `end` to the roots until the calling thread ends. They are thread-local
@@ -38,7 +45,7 @@ fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
 /// # Safety
 /// The range may be read until it is removed or the thread ends.
 pub unsafe fn add_thread_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
-    let range = Span::between(address(start).round_up(8), address(end));
+    let range = words_from(start, end);
     let key = attach::attached().ok_or(Refused::OutOfMemory)?.key();
     look_with_room(|_| PAGE, |heap| heap.roots.add_of_thread(range, key).map_err(|_| Refused::OutOfMemory))
 }

@@ -348,7 +348,7 @@ impl Thread {
 /// Ends the process: a callback, or a signal handler, uses the heap on the thread that collects.
 #[cold]
 pub(crate) fn end_called_back() -> ! {
-    let words = "vellum: gc: a mark procedure, finalizer or signal handler used the heap during a collection; that would deadlock\n";
+    let words = "vellum: gc: a mark procedure, a hook or a signal handler used the heap during a collection; that would deadlock\n";
     // SAFETY: the bytes are static; if the call is refused, only the message is lost.
     let _ = unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
     // SAFETY: `abort` ends the process and has no arguments.

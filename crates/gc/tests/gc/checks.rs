@@ -107,5 +107,5 @@ fn a_procedure_for_roots_that_allocates_ends_the_process_with_a_word() {
     let child = child.output().expect("a child");
     let said = String::from_utf8_lossy(&child.stderr);
     assert_eq!(child.status.signal(), Some(libc::SIGABRT), "{said}");
-    assert!(said.contains("a mark procedure, finalizer or signal handler"), "{said}");
+    assert!(said.contains("a mark procedure, a hook or a signal handler"), "{said}");
 }

@@ -159,3 +159,25 @@ impl Plan for MarkSweep {
         self.whole_ended(heap, spent_ns);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::heap::shared::Shared;
+
+    #[test]
+    fn nothing_is_reserved_for_copies() {
+        static SHARED: Shared = Shared::new();
+        const LIMIT: usize = 8 << 20;
+        let reserve = |sparse| {
+            let mut heap = Heap::new(&SHARED);
+            heap.config = Config { fixed_bytes: LIMIT, limit_bytes: LIMIT, ..Config::DEFAULT };
+            let found = Found { live: LIMIT / 4, sparse, young_to_copy: sparse, ..Found::default() };
+            MarkSweep::new().size(&mut heap, found, true);
+            heap.sizing.reserve
+        };
+        assert!(reserve(0) > 0);
+        assert_eq!(reserve(LIMIT / 4), reserve(0));
+    }
+}
