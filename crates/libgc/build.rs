@@ -1,8 +1,8 @@
-//! Links the library to `libvellum.so`, which `./build` builds first, and gives it the name that programs
-//! look for (`libgc.so.1`).
+//! Links the library to `libvellum.so`, which `./build` builds first, and gives it the name by which
+//! programs search for it (`libgc.so.1`).
 //!
-//! The library names the C library but no version of its symbols: it is linked to a stand-in without symbols.
-//! Any glibc that has the functions can therefore load it, not only versions as new as the build machine's.
+//! The library depends on the C library but on no version of its symbols: it is linked to a stand-in without
+//! symbols. Any glibc that has the functions can therefore load it, even one older than the build machine's.
 
 use std::env;
 use std::path::{Path, PathBuf};

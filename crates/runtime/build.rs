@@ -1,15 +1,15 @@
 //! Gives the library its SONAME, and places the functions that ordinary programs run next to each other.
 //!
-//! A program that is linked with the library looks for its SONAME, whose number changes when programs must be
-//! linked again. A link with that name is made beside the library, for programs that are linked with it
-//! there.
+//! The SONAME is the name by which linked programs search for the library. Its number changes when programs
+//! must be linked again. A symbolic link of this name is made beside the library, for programs that are
+//! linked with it there.
 //!
 //! The kernel maps a library's code in runs of sixteen pages around each touched page. A program runs about
-//! 160 KB of the library's 540 KB. Spread over the whole library, they would make nearly all of it resident
-//! in every process: a fifth of a small process's memory.
+//! 160 KB of the library's 540 KB. Spread over the whole library, these functions would make nearly all of
+//! it resident in every process: a fifth of a small process's memory.
 //!
-//! `resident.txt` lists these functions. The build makes a linker script from it, which leaves all other code
-//! in its place. Other linkers and older symbol names have no defined order.
+//! `resident.txt` lists these functions. The build makes a linker script from the list; other code keeps its
+//! order. With another linker or older symbol names, all functions keep theirs.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;

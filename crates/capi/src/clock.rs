@@ -1,4 +1,4 @@
-//! Opening, describing and closing clocks. Reading a clock is inline in the header.
+//! Opening clocks. The header reads a clock inline, unless `<time.h>` has no `clock_gettime`.
 
 use crate::error::{object, put};
 use std::ffi::c_int;

@@ -1,4 +1,4 @@
-//! Marks on the time line, and hooks for collectors.
+//! Marks (spans in which a collector or an allocator worked), and hooks that hold collectors off.
 
 use crate::error::failed;
 use crate::recorder::Operation;

@@ -1,4 +1,4 @@
-//! The recorder: observations of an operation, stored as they happen.
+//! The recorder: times an operation repeatedly, and stores each time as an observation.
 
 use crate::clock::open;
 use crate::error::{failed, handed_out, none, object, taken_back};

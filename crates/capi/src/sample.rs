@@ -1,4 +1,4 @@
-//! Samples: lists of numbers, their statistics, and the base that is subtracted from timings.
+//! Samples: lists of numbers, their statistics, and the *base* (the time of an empty operation).
 
 use crate::clock::{VelClock, open};
 use crate::error::{failed, handed_out, none, object, put, shared};

@@ -1,4 +1,4 @@
-//! Series: the observations of one operation, in order.
+//! Series: all observations (times and faults) of one operation, in order.
 
 use crate::error::{failed, object, put, shared};
 use crate::sample::{VelBase, VelStat, put_stat};

@@ -1,4 +1,4 @@
-//! Suites: several operations, timed together and reported together.
+//! Suites: sets of operations that are timed in one run and reported together.
 
 use crate::clock;
 use crate::error::{failed, handed_out, none, object, shared};

@@ -1,4 +1,4 @@
-//! Every interleaving of a crew's words, explored by loom:
+//! Tests of the crew (the words by which marking threads share work), in every interleaving, by loom:
 //! `RUSTFLAGS="--cfg loom" cargo test -p vellum-gc --test loom --release`.
 #![cfg(loom)]
 

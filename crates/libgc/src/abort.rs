@@ -1,4 +1,4 @@
-//! Ending the process after an error that cannot be handled, by a procedure that the program may replace.
+//! Ends the process after a fatal error, which a procedure of the program may report (`GC_abort_func`).
 
 use crate::say::{bytes, line};
 use crate::variables;

@@ -1,8 +1,8 @@
 //! Allocating, resizing, freeing and finding objects.
 //!
 //! A C program may keep an object alive by nothing but a pointer just past its end. Each object is therefore
-//! a byte longer than requested while interior pointers count (`GC_all_interior_pointers`). In libgc, too, a
-//! request of 16 bytes takes 32.
+//! a byte longer than requested while interior pointers count (`GC_all_interior_pointers`). As in libgc, a
+//! request of 16 bytes thus takes 32.
 
 use crate::forms::{nothing, passes, same};
 use crate::headers::unmarked;

@@ -1,5 +1,5 @@
-//! `GC_debug_*`: objects with a `headers` entry, which records where they were made and reveals writes just
-//! before or behind them. Programs that are compiled with `GC_DEBUG` use these functions.
+//! `GC_debug_*`: checked objects, whose header (`headers`) records where they were made and reveals writes
+//! just before or behind them. Programs that are compiled with `GC_DEBUG` use these functions.
 
 use crate::allocate::{GC_base, GC_free, GC_malloc, GC_malloc_atomic, GC_size, wipe};
 use crate::allocate::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable};

@@ -1,5 +1,5 @@
-//! Pointer checks that a program may call: whether two pointers lead into one object, whether a pointer keeps
-//! its object alive, whether the collector scans a place.
+//! Pointer checks that a program may call: whether two pointers lead into one object, whether a pointer
+//! keeps its object alive, whether the collector scans an address.
 
 use crate::abort::give_up;
 use crate::allocate::GC_base;

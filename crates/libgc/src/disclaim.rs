@@ -1,8 +1,9 @@
-//! `gc_disclaim.h`: procedures called for objects that were found dead, registered by kind or for one object.
+//! `gc_disclaim.h`: procedures called for objects that were found dead, registered by kind or for one
+//! object.
 //!
-//! The heap stores the procedures and orders their calls (`vel_gc_set_disclaimer`). They run right after a
-//! collection, with the world running and no lock held. libgc's run during the sweep, with the allocation
-//! lock held.
+//! The heap stores the procedures and orders their calls (`vel_gc_set_disclaimer`). Here they run right
+//! after a collection, with the world running and no lock held. In libgc they run during the sweep,
+//! with the allocation lock held.
 
 use crate::variables::finds_leaks;
 use crate::visitor::VISITOR;

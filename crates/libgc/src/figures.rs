@@ -1,4 +1,4 @@
-//! Figures of the heap, and walks over its objects.
+//! Functions that return the heap's figures (sizes, times, counts), and walks over its objects.
 
 use crate::abort::give_up;
 use crate::allocate::with_end;

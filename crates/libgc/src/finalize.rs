@@ -1,7 +1,7 @@
 //! Finalizers and disappearing links: libgc's interface over `vel_gc_replace_finalizer` and `vel_gc_link`.
 //!
-//! In libgc an ordered finalizer waits until nothing else that is dead refers to its object. Objects that
-//! refer to themselves or to each other are therefore never finalized by one.
+//! As in libgc, an ordered finalizer waits until no other dead object refers to its object. Ordered
+//! finalizers therefore never run for objects that refer to themselves or to each other.
 
 use crate::forms::{passes, same};
 use crate::hooks::{AWAIT, Await};

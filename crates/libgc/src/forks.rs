@@ -1,5 +1,5 @@
-//! The mutex of the allocation lock, and the fork handlers. They hold this mutex and the lock of the thread
-//! list during a fork, so the child can release its copies.
+//! The mutex of the allocation lock, and the fork handlers. During a fork the handlers hold this mutex and
+//! the lock of the thread list, so the child can release its copies.
 
 use crate::records;
 use core::cell::UnsafeCell;

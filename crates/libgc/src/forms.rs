@@ -1,5 +1,5 @@
-//! Tables of functions whose form the interface has many times: a value without arguments, another name of a
-//! function, a call with conditions, no effect, a callback.
+//! Macros for exported functions of common forms: return a value, call another function, call one with
+//! safety conditions, do nothing, set a callback.
 
 /// Functions without arguments that return a value.
 macro_rules! values {

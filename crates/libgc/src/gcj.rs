@@ -1,5 +1,5 @@
-//! `gc_gcj.h`: objects whose first word points to a structure with their mark descriptor, such as a class
-//! table.
+//! `gc_gcj.h`: objects whose first word points to a structure (such as a class table) that has their mark
+//! descriptor.
 
 use crate::forms::same;
 use crate::kinds::{self, MarkProc};

@@ -1,5 +1,5 @@
-//! The headers of checked objects (`checked`): where an object was made, and marks that reveal writes just
-//! before or behind it.
+//! The headers of checked objects (`checked`): where an object was made, and *marks* (constants XOR the
+//! object's address) that reveal writes just before or behind it.
 //!
 //! ```text
 //! base ─▶ │ mark ^ address │ file │ line │ bytes │ what the program sees … │ mark ^ address │
@@ -11,7 +11,7 @@
 //!
 //! Invariants: a checked object has its mark in the first word, a whole header and an end mark. Any other
 //! object has the mark with a probability of 2⁻⁶⁴. For this, once checked objects exist, `unmarked` clears
-//! the first word of objects that are not cleared.
+//! the first word of new objects whose memory is not cleared.
 
 use crate::{say, vel};
 use core::ffi::{c_char, c_void};

@@ -1,10 +1,10 @@
-//! The hooks that the heap calls, and the program's callbacks behind them: events of collections and threads,
-//! due finalizers, and the filter for libraries' data.
+//! The hooks that the heap calls, and the program's callbacks that they call: for events of collections and
+//! threads, due finalizers, and the filter for libraries' data.
 //!
-//! A single hook feeds [`GC_gc_no`], the event callbacks and the callback for heap growth. Programs set their
-//! callbacks in `events`, `finalize` and `roots`.
+//! A single hook feeds [`GC_gc_no`], the event callbacks and the callback for heap growth. Programs set
+//! their callbacks in `events`, `finalize` and `roots`.
 //!
-//! Invariant: the hooks run with the heap's lock held, most with the world stopped, so they call nothing of
+//! Invariant: the hooks run with the heap's lock held, most with the world stopped, so they must not call
 //! the heap. The exception is the hook for due finalizers, which runs after a collection.
 
 use crate::variables::{

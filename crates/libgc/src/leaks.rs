@@ -2,8 +2,8 @@
 //! freed are reported.
 //!
 //! Each object gets a finalizer that reports it. Freeing the object removes the finalizer; an object that
-//! dies with it has leaked. If a collection finds many leaks, it reports the first one by one and the rest in
-//! one line (`leak_round`). The program's finalizers and links have no effect in this mode, as with libgc.
+//! dies with its finalizer has leaked. If a collection finds many leaks, the first are reported one by one,
+//! the rest as a sum (`leak_round`). The program's finalizers and links have no effect then, as with libgc.
 
 use crate::collection::watch_leaks;
 use crate::forms::values;

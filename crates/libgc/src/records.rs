@@ -1,11 +1,11 @@
 //! Thread records: whether a thread is registered, and its result until it is joined.
 //!
-//! The result of an ended thread lies only in memory of the C library, which the collector does not scan. The
-//! thread's record, an uncollectable object, therefore holds it too, until the thread is joined. The record
-//! of a detached thread is freed when the thread ends.
+//! The result of an ended thread lies only in memory of the C library, which the collector does not scan.
+//! The thread's record, an uncollectable object, therefore also holds it, until the thread is joined. The
+//! record of a detached thread is freed when the thread ends.
 //!
 //! Invariants: a record is in the list from [`add`] until it is freed. The list changes only under its lock.
-//! The value of [`key`] is the thread's record.
+//! The value of [`key`] is the thread's record; a thread that registered itself has a constant there.
 
 use crate::vel;
 use core::cell::{Cell, UnsafeCell};

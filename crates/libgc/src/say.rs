@@ -1,4 +1,4 @@
-//! Lines on standard error, and warnings, which a program may redirect (`GC_set_warn_proc`).
+//! Writes lines on standard error, and warnings, which a program may redirect (`GC_set_warn_proc`).
 //!
 //! Lines are written without allocating, because most are written when memory is short.
 

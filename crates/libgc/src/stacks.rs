@@ -1,4 +1,4 @@
-//! The ends of threads' stacks.
+//! The ends (highest addresses) of stacks: of the calling thread, and of the thread that starts the heap.
 
 use crate::variables::GC_stackbottom;
 use crate::vel;

@@ -1,4 +1,4 @@
-//! Starting the heap, with the settings that the program made before and those of the environment.
+//! Starts the heap, with the settings that the program made earlier and those of the environment.
 
 use crate::environment::{self, Wishes};
 use crate::forms::{nothing, values};

@@ -1,4 +1,4 @@
-//! The state of the heap's start, and settings made before. Any module may use this one; it uses none.
+//! Whether the heap has started, and the settings made before. Any module may use this one; it uses none.
 
 use core::sync::atomic::{
     AtomicI32, AtomicU8, AtomicU32, AtomicUsize,

@@ -1,4 +1,4 @@
-//! The functions for toggle references; `toggle_cells` holds the references.
+//! The functions for toggle references (strong or weak by turns); `toggle_cells` holds the references.
 
 use crate::finalize::{NO_MEMORY, SUCCESS};
 use crate::forms::callbacks;

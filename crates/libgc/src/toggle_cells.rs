@@ -1,13 +1,12 @@
-//! The cells of toggle references: references from outside the heap, which the program makes strong or
-//! weak at each collection.
+//! The cells of toggle references: references from outside the heap, which the program makes strong or weak
+//! at each collection.
 //!
-//! A reference is a cell in `malloc`'s memory, which the collector does not scan. The cell is registered
-//! as a weak link that is cleared only after the object's finalizers have run. While the reference is
-//! strong, the procedure that names roots names its object.
+//! A reference is a cell in `malloc`'s memory, which the collector does not scan. The cell is registered as
+//! a weak link that is cleared only after the object's finalizers have run. While the reference is strong,
+//! `name_roots` reports its object as a root.
 //!
-//! Invariants: a cell never moves and is never freed; an empty one is used again. The list of cells only
-//! grows, and a longer list replaces it as a whole, so it can be read at any moment with the world
-//! stopped.
+//! Invariants: a cell never moves and is never freed; an empty cell is used again. The list of cells only
+//! grows, and a longer list replaces it as a whole, so it can be read at any moment with the world stopped.
 
 use crate::{variables, vel};
 use core::ffi::{c_int, c_void};

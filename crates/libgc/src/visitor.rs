@@ -1,4 +1,4 @@
-//! The visitor, which receives pointers for the collector, and the further roots that a program reports.
+//! The visitor (the collector's receiver of pointers), and the further roots that a program reports.
 //!
 //! Invariant: the visitor is set only while the world is stopped, so one static is enough.
 

@@ -1,8 +1,8 @@
 //! `libgccpp.so.1`: `operator new` and `operator delete` of C++ programs written for libgc.
 //!
 //! Memory of plain `new` stays until it is deleted. The collector scans it, so such objects may refer to
-//! collected ones. The forms differ only in alignment and in their behaviour without memory: they throw
-//! `std::bad_alloc`, or return null if they are `nothrow` forms.
+//! collected ones. The forms of `new` differ only in alignment and in their behaviour without memory: they
+//! throw `std::bad_alloc`, or return null if they are `nothrow` forms.
 //!
 //! # Guarantees
 //! * All forms of the language are defined, not only the plain ones of libgc's library. Otherwise the C++

@@ -1,4 +1,4 @@
-//! Decides whether Vellum serves this process or passes its requests through, and to which allocator.
+//! Decides whether Vellum serves this process or passes its requests on to the next allocator.
 
 use crate::knobs::{Knobs, variable};
 use crate::loaded::first_symbol;

@@ -1,18 +1,18 @@
-//! Calls that give memory a lasting state: registrations, policies, seals, names, and devices' references to
-//! its frames.
+//! System calls that give memory a lasting state: registrations, policies, seals, names, and devices'
+//! references to its frames.
 //!
-//! In the kernel such a state ends with the mapping. Vellum reuses freed memory without unmapping it, so the
-//! state would reach the next owner. Memory with such a state is therefore tainted: Vellum maps it again
-//! before reuse, which ends the state. A sealed mapping belongs to the kernel for good.
+//! In the kernel such a state ends when the memory is unmapped. Vellum reuses freed memory without unmapping
+//! it, so the state would reach the next owner. Memory with a state is therefore *tainted*: Vellum maps it
+//! again before reuse, which ends the state. A sealed mapping stays the kernel's for good.
 //!
-//! | call | seen | memory |
+//! | call | seen (by name: the C library's function; by number: `syscall`) | effect on the memory |
 //! | --- | --- | --- |
 //! | `userfaultfd` | by number | Vellum serves no more mappings: their pages must be missing until they are touched |
 //! | `ioctl`: `UFFDIO_REGISTER`, KVM's and VFIO's memory | by name, by number | tainted; zero pages in a registered range become missing again |
 //! | `vmsplice` | by name, by number | tainted |
 //! | `mbind`, `io_uring_register` of buffers | by number | tainted |
 //! | `prctl(PR_SET_VMA)` | by name, by number | tainted |
-//! | `mseal` | by number | left to the kernel |
+//! | `mseal` | by number | never reused |
 
 use crate::identity::{find, kernel};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};

@@ -1,4 +1,4 @@
-//! The process's slot on the statistics board that `vellum run` provides.
+//! The process's slot on the board: a shared file in which `vellum run` collects the counters of processes.
 
 use crate::knobs::variable;
 use core::ffi::CStr;

@@ -1,12 +1,12 @@
-//! The functions that compiled code calls to copy, clear and compare memory, under names of this library.
+//! The functions by which compiled code copies, clears and compares memory (`memcpy` and others).
 //!
-//! Naming glibc's functions would make glibc select versions for the processor while this library is
-//! relocated (`STT_GNU_IFUNC`). The selecting code must be relocated first. This library names no C library,
-//! because it serves every one. The loader may therefore relocate it before glibc, and the program would
-//! crash at start. Each name here jumps through a word. The word leads to a plain loop until [`find`] has
-//! stored the C library's function.
+//! An import of glibc's would crash the program at start. It is an indirect function (`STT_GNU_IFUNC`): when
+//! this library is relocated, code of glibc runs, which selects a version for the processor. That code must
+//! be relocated first. But this library depends on no C library, because it serves every one. The loader may
+//! therefore relocate it before glibc.
 //!
-//! The loops are assembly, because the compiler turns such loops into calls of these functions.
+//! So the functions here jump through a word, which leads to a plain loop until [`find`] has stored the C
+//! library's function. The loops are assembly, because compilers turn loops into calls of these functions.
 
 use crate::{arch, attach};
 use core::ffi::{CStr, c_void};

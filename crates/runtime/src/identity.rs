@@ -1,12 +1,12 @@
 //! Calls that change the process's identity, or that need it to have one thread.
 //!
-//! The C library does not manage Vellum's background threads. They keep their user, groups and rights when
-//! the program drops its own. `unshare` and `setns` refuse some changes in a process with two threads. Around
-//! such a call:
+//! The C library's `setuid` changes the threads that it has started, not Vellum's background threads. These
+//! would keep their user, groups and rights when the program drops its own. `unshare` and `setns` refuse
+//! some changes in a process with two threads. Around such a call:
 //!
 //! | threads | before | after, if it succeeded |
 //! | --- | --- | --- |
-//! | the page layer's helper, the collector's markers | ended, and none may start | started again on demand, by the calling thread and with its identity |
+//! | the page layer's background thread (`helper`), the collector's marking threads | ended, and none may start | started again on demand, by the calling thread and with its identity |
 //! | the pager's, which all paged memory needs | | make the same call ([`Change`]), while the caller waits |
 //!
 //! Calls by number, `capset`, `setfsuid`, `prctl` and Landlock's apply to the calling thread alone.
@@ -15,8 +15,7 @@
 //! A child of `vfork` has no background threads: the threads in its memory belong to its parent, whose
 //! identity does not change.
 //!
-//! Each function wraps the C library's. If the C library does not define one, the program does not call it
-//! either.
+//! Each function wraps the C library's, and fails with `ENOSYS` if the C library does not define it.
 
 use crate::{attach, loaded};
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};

@@ -1,4 +1,4 @@
-//! The environment variables: few, checked, and never fatal.
+//! The environment variables, and the parser that checks them. No value of theirs ends the program.
 //!
 //! | variable | values | default |
 //! | --- | --- | --- |

@@ -1,7 +1,8 @@
-//! `libvellum.so`: Vellum's memory for unmodified programs, by preloading or by linking.
+//! `libvellum.so`: Vellum's memory management for unmodified programs, which preload it or are linked with
+//! it.
 //!
-//! The crates below do the work; this one exports it under C names. No other crate exports symbols, so a Rust
-//! program may link the others without replacing its C library's functions.
+//! This crate exports the functions of the other crates under C names. No other crate exports symbols, so a
+//! Rust program may link the others without replacing its C library's functions.
 //!
 //! | module | exports |
 //! | --- | --- |
@@ -22,11 +23,11 @@
 //! `start` runs when the library is loaded. With `attach`, `knobs` and `paging` it decides whether Vellum
 //! serves the process. `board` publishes the process's counters for `vellum run`.
 //!
-//! The release library is built without the standard library, which would add a second library
-//! (`libgcc_s.so.1`) and about 100 KiB to every process. Builds that unwind (tests) include it. The library
-//! names no C library as a dependency: every program has one already, and naming glibc would keep programs
-//! with musl from starting. The library uses only functions of both C libraries. All others are looked up,
-//! and so are functions whose names need a dependency (`copying`).
+//! The release library is built without Rust's standard library, which would add a second library
+//! (`libgcc_s.so.1`) and about 100 KiB to every process. Builds that unwind (tests) include the standard
+//! library. The library names no C library as a dependency: every program has one already, and naming glibc
+//! would keep programs with musl from starting. It imports only functions that both C libraries have. All
+//! others are looked up, and so are functions whose names need a dependency (`copying`).
 
 #![cfg_attr(panic = "abort", no_std)]
 

@@ -1,13 +1,13 @@
-//! Looking up functions without the dynamic linker's lock.
+//! Looks up functions in the loaded libraries without the dynamic linker's lock.
 //!
-//! A function that wraps one of the C library's looks it up at the first call. The call may come from a
-//! signal handler, or from the child of a `fork` made while another thread was loading a library. There
-//! `dlsym` would wait forever for a lock that is never released. This file therefore reads the libraries that
-//! were loaded with the program, by the ELF gABI and the GNU hash table's layout. These libraries and their
-//! order never change.
+//! A function of Vellum that wraps one of the C library's looks the latter up at its first call. This call
+//! may come from a signal handler, or from the child of a `fork` made while another thread was loading a
+//! library. In both cases `dlsym` could wait forever for a lock that is never released. This file therefore
+//! reads the libraries that were loaded with the program, by the ELF gABI and the GNU hash table's layout.
+//! These libraries and their order never change.
 //!
-//! The linker's list has the order of its search: `dlsym(RTLD_NEXT)` also finds the first definition of a
-//! name after Vellum.
+//! The linker's list has the libraries in search order, so a name has the same first definition after Vellum
+//! as with `dlsym(RTLD_NEXT)`.
 
 use crate::attach::first;
 use core::ffi::{CStr, c_char, c_int, c_void};

@@ -1,13 +1,13 @@
 //! `dlsym` and `dlvsym`, which return Vellum's memory functions in place of the C library's.
 //!
-//! `dlsym` on a handle of the C library would find that library's `free`, which cannot free blocks of
-//! `strdup`: they come from Vellum's `malloc`. A lookup that would find a memory function of the C library
-//! returns Vellum's. All other lookups continue by a jump that keeps the caller's return address, by which
-//! the linker identifies the caller. Two handles stand for a search: `RTLD_DEFAULT` finds Vellum's functions
-//! anyway, and `RTLD_NEXT` would find the C library's only from a library after Vellum.
+//! `dlsym` on a handle of the C library would find that library's `free`. This cannot free the blocks of
+//! `strdup`, which come from Vellum's `malloc`. A lookup that would find a memory function of the C library
+//! therefore returns Vellum's. All other lookups continue by a jump that keeps the caller's return address,
+//! by which the linker identifies the caller. Two handles stand for a search: `RTLD_DEFAULT` finds Vellum's
+//! functions anyway, and `RTLD_NEXT` would find the C library's only from a library after Vellum.
 //!
-//! Only functions that end in Vellum are returned. A function that calls the next library's, as `setuid`
-//! does, could be called back by that library's lookup.
+//! Only functions that Vellum implements itself are returned. Its `setuid`, for example, calls the next
+//! library's `setuid`, which would call it again if that library's lookup found it.
 
 use crate::attach::{first, object_of};
 use crate::{arch, c, loaded, mmap, stats};

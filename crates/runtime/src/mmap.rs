@@ -1,8 +1,8 @@
-//! The C library's functions for mappings.
+//! `mmap`, `munmap`, `mremap` and the C library's other functions for mappings.
 //!
 //! Each passes its call to [`vellum_malloc::mmap`], which serves calls about Vellum's memory and makes the
-//! system call for all others, as the C library would. Calls by `syscall` come here too: see
-//! [`crate::filter`].
+//! system call for all others, as the C library would. Calls by number also end here (`syscall`,
+//! [`crate::filter`]).
 
 use core::ffi::{c_int, c_void};
 use vellum_malloc::mmap::{self as served, Mapping, Outcome};

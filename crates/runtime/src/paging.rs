@@ -1,4 +1,4 @@
-//! Paging at the user's request: the two environment variables.
+//! The two environment variables by which the user limits physical memory and pages the rest.
 //!
 //! | variable | values | default |
 //! | --- | --- | --- |

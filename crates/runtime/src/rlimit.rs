@@ -1,8 +1,8 @@
 //! `setrlimit` and `prlimit`, for programs that limit their own address space.
 //!
 //! Vellum maps address space ahead of need. This costs nothing until a program lowers `RLIMIT_AS` or
-//! `RLIMIT_DATA`: then it counts against the limit. Before such a call, Vellum returns the address space that
-//! is mapped ahead. From then on it maps only as much as it needs.
+//! `RLIMIT_DATA`: then this space counts against the limit. Before such a call, Vellum returns the address
+//! space that is mapped ahead. From then on it maps only as much as it needs.
 
 use crate::identity;
 use core::ffi::c_int;

@@ -1,13 +1,13 @@
 //! `sigaction`, `signal` and the like, for programs that handle SIGSEGV.
 //!
 //! The collector detects writes by SIGSEGV where the kernel does not report written pages. A program's
-//! handler in place of the collector's would be called for faults that are no errors. The program's action is
-//! therefore stored, and called for all other faults: see [`segv`].
+//! handler in place of the collector's would be called for faults that are no errors. The program's action
+//! is therefore only stored. The collector's handler calls it for all other faults: see [`segv`].
 //!
-//! For every other signal, and until the collector handles SIGSEGV, each function only calls the C library's.
-//! The C library's functions are looked up when this library is loaded, because signal handlers call these
-//! functions and must not look anything up. `sigset` and `siginterrupt` remain the C library's, because
-//! programs do not use them for faults.
+//! For every other signal, and until the collector handles SIGSEGV, each function only calls the C
+//! library's. The C library's functions are looked up when this library is loaded, because signal handlers
+//! call these functions and must not look anything up. `sigset` and `siginterrupt` remain the C library's,
+//! because programs do not use them for faults.
 
 use crate::attach;
 use core::ffi::{CStr, c_int, c_void};

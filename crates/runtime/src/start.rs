@@ -1,4 +1,4 @@
-//! Actions when the library is loaded, when the process forks, and when it ends.
+//! Actions when the library is loaded, when the process forks, and when the process ends.
 //!
 //! The constructor runs before the program's own code, but the loader and other libraries' constructors may
 //! have allocated earlier. Their blocks belong to Vellum whatever the constructor decides.

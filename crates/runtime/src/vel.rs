@@ -1,4 +1,4 @@
-//! Vellum's own C interface, declared in `include/vellum.h`: operations that the standard interface lacks.
+//! Vellum's own C interface (`include/vellum.h`): operations that the C library's interface lacks.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::{NonNull, null_mut};

@@ -1,5 +1,5 @@
-//! Tests of the shared object, preloaded into this test program: settings that it rejects, its environment,
-//! and when it passes requests through. Each case runs in a separate process.
+//! Tests of `libvellum.so`, preloaded into this test program: rejected settings, its environment, and cases
+//! in which requests pass to the next allocator. Each case runs in a separate process.
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;

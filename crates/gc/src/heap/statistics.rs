@@ -1,4 +1,4 @@
-//! Counters of a heap.
+//! The counters of a heap, which programs read as `struct vel_gc_stats`.
 
 use crate::space::block::Block;
 
@@ -10,7 +10,7 @@ pub struct Stats {
     pub collections: u64,
     /// Bytes of blocks and large objects now.
     pub heap_bytes: u64,
-    /// The most they were.
+    /// The highest value of `heap_bytes` so far.
     pub heap_peak_bytes: u64,
     /// Bytes of objects that the last collection found alive.
     pub live_bytes: u64,
@@ -18,17 +18,17 @@ pub struct Stats {
     pub allocated_bytes: u64,
     /// Bytes of descriptors, tables and the part of the mark stack that is kept.
     pub metadata_bytes: u64,
-    /// Nanoseconds for which the world stood still, the last time.
+    /// Nanoseconds of the last pause, in which the program's threads were stopped.
     pub pause_ns_last: u64,
-    /// The longest of these.
+    /// Nanoseconds of the longest pause.
     pub pause_ns_longest: u64,
-    /// Their sum.
+    /// The sum of all pauses.
     pub pause_ns_total: u64,
-    /// The part of it for scanning stacks and static data.
+    /// The part of `pause_ns_total` for scanning stacks and static data.
     pub root_ns_total: u64,
-    /// The part of it for tracing.
+    /// The part of `pause_ns_total` for tracing.
     pub mark_ns_total: u64,
-    /// The part of it for the sweep.
+    /// The part of `pause_ns_total` for the sweep.
     pub sweep_ns_total: u64,
     /// Objects that the last collection marked.
     pub marked_objects_last: u64,
@@ -36,15 +36,15 @@ pub struct Stats {
     pub overflows: u64,
     /// Bytes of objects that were moved.
     pub copied_bytes: u64,
-    /// Times the world stood still: collections at one go, slices, beginnings and ends.
+    /// The number of pauses: for whole collections, slices, and the begins and ends of sliced collections.
     pub pauses: u64,
     /// Slices of collections.
     pub slices: u64,
     /// The most CPU time the collecting thread took in a pause, in nanoseconds.
     pub pause_cpu_ns_longest: u64,
-    /// The sum of these.
+    /// The sum of this CPU time over all pauses.
     pub pause_cpu_ns_total: u64,
-    /// The last of these.
+    /// The CPU time of the last pause.
     pub pause_cpu_ns_last: u64,
     /// Collections that traced new objects only.
     pub partial: u64,
@@ -54,17 +54,17 @@ pub struct Stats {
     pub unsliced: u64,
     /// Collections that several threads marked.
     pub parallel: u64,
-    /// Objects that helper threads marked in these.
+    /// Objects that helper threads marked in such collections.
     pub helped_objects: u64,
-    /// Bytes of objects that their users freed.
+    /// Bytes of objects that the program freed itself.
     pub freed_bytes: u64,
     /// Words of registers, stacks and static data that led to an object: the sum over all collections.
     pub roots_found: u64,
-    /// Blocks and large objects that they led into, likewise.
+    /// Blocks and large objects that these words led into: the sum over all collections.
     pub rooted_blocks: u64,
-    /// Blocks that were to be emptied and were not, as something in them was pinned, likewise.
+    /// Blocks that were not emptied, because an object in them was pinned: the sum over all collections.
     pub promoted_blocks: u64,
-    /// Bytes of free objects in these afterwards: the next allocations use them.
+    /// Bytes of free objects in these blocks afterwards: the next allocations use them.
     pub promoted_free_bytes: u64,
 }
 

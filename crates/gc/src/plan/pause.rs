@@ -1,4 +1,4 @@
-//! Pauses of the program: their measurement, their statistics, and the program's hook.
+//! Measures the collector's pauses of the program, counts them, and reports them to the program's hook.
 
 use crate::heap::Heap;
 use crate::process::hooks::PAUSE;

@@ -1,4 +1,4 @@
-//! The signal that stops threads: its number, which the program may choose, and its handler.
+//! The signal that stops the program's threads: its number, which the program may choose, and its handler.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! The key by which the C library reports that a thread ends.
+//! The thread-specific key (`pthread_key_create`) whose destructor reports that a thread ends.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// The key, plus 1; 0: not made yet.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Arranges that `ends` is called with `value` when the calling thread ends, which is not null. Every call
+/// Arranges that `ends` is called with `value`, which is not null, when the calling thread ends. Every call
 /// passes the same function `ends`. A failure is not reported: the end of the thread goes unnoticed then.
 pub(crate) fn set(ends: extern "C" fn(*mut c_void), value: *const c_void) {
     let mut key = KEY.load(Ordering::Acquire);

@@ -1,20 +1,20 @@
-//! The allocation budget (`room`) until the next collection, while memory is plenty.
+//! The allocation budget (`room`: bytes to allocate before the next collection) while memory is plenty.
 //!
 //! ```text
 //! |- live -|------------------ room ------------------|
-//!          |- cache -| is the room where a collection costs next to nothing
+//!          |- cache -|  the limit of `room` while little is alive: half of the second-level cache
 //! ```
 //!
-//! A program that was written for another collector may have that one's rule (`divisor`). The
-//! Boehm-Demers-Weiser collector collects when enough was allocated to pay for the bytes that a collection
-//! scans, and after the heap has filled all of its free memory. Here a heap with a divisor uses the size that
-//! it has reached ([`Paid`]). It collects instead of growing when enough was allocated to pay for that. A
-//! program that collects by itself has released memory: its heap becomes smaller.
+//! * Without settings the budget grows with the square root of the live bytes, which is the optimum of
+//!   Kirisame, Shenoy and Panchekha 2022. It is at least `Config::percent` of them.
+//! * With a size (`Config::fixed_bytes`) the budget is the rest of that size.
+//! * With a divisor (`Config::divisor`, for programs written for the Boehm-Demers-Weiser collector) it is
+//!   the rest of the size that the heap has reached ([`Paid`]). The heap then collects, instead of growing,
+//!   if enough was allocated to pay for a scan. If the program itself collects early, its heap shrinks.
 //!
-//! Else, without a size given, the best budget grows with the square root of the live bytes (Kirisame, Shenoy
-//! and Panchekha 2022). With a size, memory is there to be used, but not at any cost. With few live bytes, a
-//! collection costs less than the cache misses of using all of the memory. Then the budget is limited to the
-//! second-level cache. (Smith and Morrisett 1998, Table 7: client times grow with the heap.)
+//! While little is alive, a collection costs less than the cache misses of using more memory. The last two
+//! rules then limit the budget to the cache. (Smith and Morrisett 1998, Table 7: client times grow with the
+//! heap.)
 
 use super::limits::for_copies;
 use crate::config::{Config, ROOM_MEAN, ROOM_MIN, ROOM_PART};

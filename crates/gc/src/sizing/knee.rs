@@ -1,11 +1,11 @@
-//! The default policy: the best allocation budget (`room`), by the costs of collections and page faults and
-//! by the memory available. Nothing to tune.
+//! The default sizing policy: it calculates the best allocation budget (`room`) from the costs of
+//! collections and page faults and from the available memory. It needs no parameter.
 //!
-//! While memory is not short, the budget is `growth`'s. It is more where a job has been given memory to use
-//! and collections take time that could be saved with it.
+//! While memory is not short, the budget is that of `growth`. It is larger if the process was given memory
+//! to use (`Memory::is_given`) and collections take time that could be saved with it.
 //!
-//! Otherwise, let C be the cost of a collection, S the cost of a fault, L the bytes that a collection scans,
-//! and M the memory available. A budget of r bytes costs, for each byte handed out:
+//! Otherwise, let C be the cost of a collection, S the cost of a page fault, L the bytes that a collection
+//! scans, and M the memory available. With a budget of r bytes, each allocated byte costs:
 //!
 //! ```text
 //!  cost ┤ ╲
@@ -13,20 +13,20 @@
 //!       ┤   ╲____        ╱‾‾╲_______  paged      r > M - L: (C + S (L + r) / page) / r
 //!       ┤        ╲______╱
 //!       └────────────────┴──────────▶ r
-//!                      M - L
+//!                      M - L (the edge)
 //! ```
 //!
-//! Somewhat beyond M, much more is paged than does not fit. A little further, memory that is used in order,
-//! as allocation and collection use it, is always paged out when its turn comes: "The kernel's LRU page
-//! replacement policy interacts especially poorly with these scans" (section 3 of the source). So the cost
-//! falls to the edge, jumps, and falls on towards S / page. The best budget is at the edge, or as large as
-//! may be. Where nothing can be paged out it is at the edge.
+//! Beyond the edge, far more is paged than does not fit. Allocation and collection use memory in order, so
+//! each page is evicted before its turn comes: "The kernel's LRU page replacement policy interacts
+//! especially poorly with these scans" (section 3 of Cooper, Nettles and Subramanian 1992). So the cost
+//! falls up to the edge, jumps, and then falls towards S / page. The best budget is either at the edge or
+//! far beyond it. If nothing can be paged out, it is at the edge.
 //!
-//! Where objects stay, L is more than the live bytes: the holes between cannot all be used. A heap of regions
-//! holds two copies of each object that a major collection copies: of all live ones, or of the sparse ones. L
-//! is that much more there, and r is what the old region may grow by. The free region has the part of the
-//! working set that the old one leaves, as in section 3 (`modified`). What that finds by searching is
-//! measured here: its `mem_limit` is M, its `min_old_incr` is r.
+//! If objects stay in place, L exceeds the live bytes, because the holes between objects cannot all be used.
+//! A heap of regions needs space for a second copy of each object that a major collection copies: L includes
+//! these copies, and r is the growth of the old region. The free region has the part of the working set that
+//! the old one leaves, as in section 3 (`modified`). The parameters that are searched there are measured
+//! here: `mem_limit` is M, and `min_old_incr` is r.
 
 use crate::config::ROOM_MIN;
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};

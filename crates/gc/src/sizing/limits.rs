@@ -1,12 +1,12 @@
-//! The part of a heap's limit that is kept back, and the cost of a collection.
+//! The *reserve* (the part of a heap's limit that is kept back), and an estimate of a collection's cost.
 //!
 //! ```text
 //! |- live -|------------------ room ------------------|- reserve -|  limit
 //! ```
 //!
-//! The *reserve* is memory that one slot may not take from the others, or from copies. Blocks belong to
-//! slots: after a while nearly each has a survivor, and a slot that comes late finds none. Such a slot may
-//! have the reserve.
+//! Each block belongs to one slot (all objects of one size and arrangement of pointers). After a while
+//! nearly every block has a survivor, so a slot that comes late would find no free block. It may use the
+//! reserve, which the other slots and the copies of a collection may not.
 
 use crate::config::Config;
 use crate::sizing::policy::Found;

@@ -1,4 +1,4 @@
-//! When to collect next, and how large the heap's regions are until then.
+//! Sizing: decides when to collect next, and how large the heap's regions are until then.
 //!
 //! ```text
 //!   a collection ends ──▶ Seen: findings, costs, memory ──▶ Policy ──▶ Sizes
@@ -7,15 +7,16 @@
 //!   all live ones are copied       |- old ───▶ old_max |     |- free -|  the next collection
 //! ```
 //!
-//! A policy is a pure function: `original` and `modified` (the two strategies of the source), `square_root`,
-//! and `knee`, the default, which needs no parameter.
+//! The next collection begins when `free` bytes were allocated. It is a major one if the old region has
+//! reached `old_max`. A policy is a pure function: `original` and `modified` (the strategies of the source),
+//! `square_root`, or `knee`, the default without parameters. While memory is not short, `knee` uses the
+//! budget of `growth`, and otherwise the memory that `watch` has measured.
 //!
-//! While memory is not short, `knee` uses the budget of `growth`. Otherwise it depends on the memory that
-//! `watch` has measured. `config::sizing` has the user's choices; `rates` and `refault` smooth measurements.
-//! `limits` keeps the heap within the limits that it must never exceed, whatever the policy's sizes.
+//! `config::sizing` parses the user's choice; `rates` and `refault` smooth measurements. `limits` keeps the
+//! heap within the limits that it must never exceed, whatever the policy's sizes.
 //!
-//! Source: Cooper, Nettles and Subramanian 1992, sections 2 and 3. The source's strategies are for regions;
-//! here a policy sizes heaps of either shape: without copies, all of the heap but the live bytes is free.
+//! Source: Cooper, Nettles and Subramanian 1992, sections 2 and 3, for copying heaps with regions.
+//! Departure: here a policy also sizes heaps without copies, in which all but the live bytes is free.
 
 pub(crate) mod growth;
 pub(crate) mod knee;
@@ -41,9 +42,9 @@ pub(crate) struct SizingState {
     pub used: usize,
     /// Bytes of blocks and large objects when the last collection began.
     pub reached: usize,
-    /// The allocation budget: bytes to hand out before the next one.
+    /// The allocation budget: bytes to hand out before the next collection.
     pub room: usize,
-    /// Bytes below the limit that are kept back: see `sizing`.
+    /// Bytes below the limit that are kept back: see `limits`.
     pub reserve: usize,
     /// The findings of the last collection.
     pub found: Found,

@@ -1,4 +1,4 @@
-//! The strategy of section 3 of Cooper, Nettles and Subramanian 1992: a target for the working set.
+//! The sizing policy of Cooper, Nettles and Subramanian 1992, section 3: a target for the working set.
 //!
 //! ```text
 //! after a major collection   new_heap_size = max(mem_limit - live, min_new_size)
@@ -6,9 +6,9 @@
 //! after a minor one          the new heap is smaller by what the old one grew, but not below min_new_size
 //! ```
 //!
-//! The new heap has all of the working set that the old one does not use. The old heap fits in half of it, so
-//! that major collections are fast. Departure: in a heap where most objects stay, the bytes to be copied are
-//! taken off the new heap, as they are no room for new objects.
+//! The new heap has all of the working set that the old one does not use. The old heap fits in half of the
+//! working set, so that major collections are fast. Departure: in a heap where most objects stay, the new
+//! heap is smaller by the bytes that the next collection copies.
 
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 

@@ -1,14 +1,14 @@
-//! The strategy of Standard ML of New Jersey (Cooper, Nettles and Subramanian 1992, section 2).
+//! The sizing policy of Standard ML of New Jersey (Cooper, Nettles and Subramanian 1992, section 2).
 //!
 //! ```text
 //! heap size   = ratio * live      while that is below mem_limit,
 //!               mem_limit         while three times the live bytes are below it,
 //!               3 * live          beyond
-//! |- old ──────────▶ half of it: major |   |- free: half of the rest -|
 //! ```
 //!
-//! Half of the memory that is not old is kept for copies of the free region's objects. Departure: a heap that
-//! copies nothing needs no such half: all of it but the live bytes is free.
+//! A collection is a major one if the old region has reached half of the heap size. Half of the memory that
+//! is not old is the free region; the other half is kept for copies of its objects. Departure: in a heap
+//! whose objects stay, all but the live bytes and the bytes to copy is free.
 
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 

@@ -1,4 +1,4 @@
-//! The interface of a policy for the size of a heap: its inputs and its outputs.
+//! Sizing policies: their trait ([`Policy`]), its inputs ([`Seen`]) and its outputs ([`Sizes`]).
 
 use crate::sizing::rates::Rates;
 
@@ -7,10 +7,10 @@ use crate::sizing::rates::Rates;
 pub(crate) struct Memory {
     /// Bytes of the heap that may be resident; `usize::MAX` while memory is plenty.
     pub target: usize,
-    /// True if these were given to the heap's job to be used, by a control group's limit or a governor.
+    /// True if `target` was given to the heap's job for its use, by a cgroup's limit or a governor.
     pub is_given: bool,
-    /// Bytes that may be paged out beyond these; 0 where there is nowhere to page to, so that too large a
-    /// heap would be killed.
+    /// Bytes that may be paged out beyond `target`; 0 without paging space, where too large a heap would be
+    /// killed.
     pub paged: usize,
     /// The cost of having a page back, in nanoseconds.
     pub refault_ns: u64,
@@ -34,11 +34,11 @@ pub(crate) struct Found {
     pub roots: usize,
     /// Of the live bytes, those in blocks that the next collection should empty.
     pub sparse: usize,
-    /// Bytes of young objects that it met …
+    /// Bytes of young objects that the collection met …
     pub young: usize,
     /// … and the part of them to be copied, at the same rate of survival.
     pub young_to_copy: usize,
-    /// The expected cost of the next one: [`cost_ns`](crate::sizing::limits::cost_ns).
+    /// The expected cost of the next collection: [`cost_ns`](crate::sizing::limits::cost_ns).
     pub cost_ns: usize,
 }
 
@@ -89,9 +89,9 @@ pub(crate) struct Seen {
 /// How large the regions are until the next collection, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// Bytes that may be handed out before it.
+    /// Bytes that may be allocated before the next collection.
     pub free: usize,
-    /// It is a major one if the old region has reached this. Unused where there are no minor ones.
+    /// The next collection is a major one if the old region has reached this size. Unused without minor ones.
     pub old_max: usize,
 }
 

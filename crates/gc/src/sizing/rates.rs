@@ -1,7 +1,7 @@
-//! Rates: how fast a program allocates and its heap is collected, smoothed for a policy.
+//! Measured rates, smoothed for a policy: how fast the program allocates and its heap is collected.
 //!
-//! Both are CPU time: waiting for pages is not the program's speed, nor the collector's. A collection that
-//! met faults does not show its time without them, and is left out.
+//! Both rates use CPU time, which excludes the waits for pages. The times of a collection that met page
+//! faults are not used, because they include the faults' handling.
 
 /// The most that is believed of a MiB (18 minutes): what took longer was something else.
 const NS_A_MIB_MOST: u64 = 1 << 40;

@@ -1,9 +1,9 @@
-//! S: the cost of having a page brought back, measured while the heap is collected.
+//! The cost S of a page fault that brings a page back, estimated from the times of collections.
 //!
-//! A collection's time without faults is estimated (`rates`). The time beyond that, divided by the faults
-//! that had to wait for a device, is the cost of one: the device's time, the kernel's, and the losses in the
-//! caches. Compressed memory and disks differ a thousandfold, so nothing is assumed for long. The source for
-//! S as the price of a fault is Nishigaki 1981.
+//! A collection's time without faults is known from `rates`. Its time beyond that, divided by its faults
+//! that had to read a page, is the cost of one. That includes the device's time, the kernel's, and the
+//! losses in the caches. Compressed memory and disks differ a thousandfold, so the first measurement
+//! replaces the initial value. The source for S as the price of a fault is Nishigaki 1981.
 
 /// The initial value: a fast disk.
 const S_NS: u64 = 100_000;

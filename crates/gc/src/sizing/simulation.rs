@@ -1,12 +1,12 @@
-//! A simulation, page by page, of a program, its heap and a memory that replaces the least recently used
-//! page: the cost of a sizing policy, beside the best that trying every size finds.
+//! Tests of the policy `knee` by simulation: its cost must be close to the lowest cost that a search over
+//! the parameters of `original` and `modified` finds.
 //!
-//! The program hands out pages in order, and a part survives for a time drawn by the simulated source. Now
-//! and then it reads a live page. The heap is collected in place when the budget is used up: every live page
-//! is scanned, and dead pages are free to be handed out again, the lowest first.
+//! The simulated memory replaces the least recently used page. The simulated program allocates pages in
+//! order, and at times reads a live page; the number of live pages rises and falls. When the budget is used
+//! up, live pages are scanned, and dead ones become free, to be reused from the lowest on.
 //!
-//! The total time has three parts: the program, the collections, and S for each use of a page that is not
-//! resident. (A dead page that was paged out comes back, too: nothing reported it as not needed.)
+//! The total time is that of the program, of the collections, and S for each use of a page that was paged
+//! out. (Dead pages are not marked as discardable, so their reuse costs S as well.)
 
 use super::policy::Memory;
 use super::rates::Rates;

@@ -1,12 +1,12 @@
-//! The square-root rule: Kirisame, Shenoy and Panchekha 2022 (MemBalancer), `M = L + sqrt(L g / (c s))`.
+//! The square-root sizing policy, `M = L + sqrt(L g / (c s))` (Kirisame, Shenoy and Panchekha 2022,
+//! MemBalancer).
 //!
-//! L is the live bytes; g is the rate of allocation and s the speed of collection, both in bytes per
-//! nanosecond of CPU time and smoothed; c is the price of memory. Heaps of one c use a shared memory as well
-//! as any others. Until both rates are known, `g / s` is assumed to be that of a program that does little but
-//! allocate.
+//! M is the heap's size, L the live bytes, and c the price of memory. The rate of allocation g and the speed
+//! of collection s are smoothed, in bytes per nanosecond of CPU time. Heaps with the same c divide a shared
+//! memory in the best way. Until the rates are measured, a program that does little but allocate is assumed.
 //!
-//! Departures: c is per MiB, and no value is called best (the authors' own unit depends on their runtime). A
-//! heap of regions is shared as `knee` does it.
+//! Departures: c is per MiB, and no value is called best (the authors' own unit depends on their runtime).
+//! The regions of a heap are sized as in `knee`.
 
 use super::knee::share;
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};

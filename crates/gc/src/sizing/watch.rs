@@ -1,16 +1,17 @@
-//! The memory available to the heap, and the costs of collecting in it: sampled when they may matter, and no
-//! more often than they change.
+//! Samples of the memory available to the heap and of the cost of collecting, taken only when needed.
 //!
-//! A heap that grows by less than half of the available memory need not care. Knowing that takes two small
-//! files of the kernel's, every `LOOK_MS` at most and never for a small heap. Only where memory is short the
-//! rest is sampled: how much of the heap has been paged out, where more of it can go, whether the machine
-//! stalls, and the cost of faults.
+//! The available memory is read from two small files of the kernel, at most every `LOOK_MS` and never for a
+//! small heap. If memory is short (the heap is to grow by more than half of what is available), the rest is
+//! sampled: how much of the heap was paged out, how much more can be, whether the machine stalls, and the
+//! cost of faults.
 //!
 //! ```text
-//! target = (held - paged out + available) * 15/16,
-//!          at most the governor's; at most what is held while the machine stalls;
-//!          times what experience says: less while a heap that should fit is paged all the same
+//! target = (held - paged out + available) * 15/16 * trust
 //! ```
+//!
+//! The target is the memory for the heap, and `held` its present bytes. `trust` is at most 1, and falls
+//! while a heap that should fit is paged all the same. A governor's advice limits the target; so do the
+//! resident bytes while the machine stalls.
 
 use super::policy::Memory;
 use super::rates::Rates;
@@ -179,7 +180,7 @@ impl Watch {
         let resident = held - swapped;
         let mut target = resident.saturating_add(self.available(held));
         target = target.min(advised.unwrap_or(u64::MAX));
-        // A control group that waits has reached its limit, which is known.
+        // A cgroup that waits has reached its limit, which is known.
         if self.is_stalled && !self.outlook.is_given {
             target = target.min(resident);
         }

@@ -1,4 +1,4 @@
-//! Memory for descriptors: cut from units of the page layer, used again by length, never given back.
+//! Allocates block descriptors from units of the page layer; reuses them by length, and never returns them.
 
 use crate::space::block::{BITMAPS, BITMAPS_MAX, Block, PAIRS_MAX, descriptor_bytes};
 use vellum_pages::{Buffer, OutOfMemory, Pages, UNIT};
@@ -9,10 +9,10 @@ pub(crate) struct Descriptors {
     free: [Option<&'static Block>; PAIRS_MAX + 1],
     unit: *mut u8,
     used: usize,
-    /// Units that wait for their turn: addresses.
+    /// The addresses of units that are not in use yet.
     spare: Buffer<usize>,
     units: usize,
-    /// Bitmaps in each.
+    /// Bitmaps in each descriptor.
     bitmaps: u32,
 }
 

@@ -1,8 +1,8 @@
-//! Layouts: which words of a typed object may hold pointers.
+//! Layouts, the types of typed objects: which words of an object may hold pointers.
 //!
-//! A layout is an element's length in words and a bitmap over them. An object is scanned element by element
-//! up to its end. An array and a single object of a rounded size are therefore scanned alike; the words
-//! behind the last element are zero.
+//! A layout has the length of an element in words, and a bitmap over these words. An object is scanned
+//! element by element up to its end. An array and a single object of a rounded size are therefore scanned
+//! alike; the words behind the last element are zero.
 
 use crate::process::visitor::TraceFn;
 use crate::space::block::Scan;

@@ -1,21 +1,21 @@
 //! The heap's memory: blocks of 16 KiB and large objects, their descriptors, and the address table.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! | --- | --- |
-//! | `size_class` | sizes and slots |
+//! | `size_class`, `slot` | sizes of objects; slots (sets of objects of one size and sort) |
 //! | `block` | a block's descriptor and bitmaps |
 //! | `descriptors` | memory for descriptors |
-//! | `address_table` | address to block |
+//! | `address_table` | the table from addresses to blocks |
 //! | `layout` | types |
-//! | `block_source` | where pages come from |
+//! | `block_source` | taking memory from the page layer or the pager, and returning it |
 //! | `survivor_statistics` | the survivors among a slot's young objects |
-//! | `vacancy` | when free blocks are discardable |
+//! | `heap_space` | the heap's blocks, free blocks and slots |
 //!
 //! # Invariants
-//! * No object has a header: size and sort are its block's.
+//! * No object has a header: its block's descriptor has its size and sort (typed, untyped or atomic).
 //! * Descriptors are never unmapped.
 //!
-//! Source: Smith and Morrisett 1998, with blocks of one size and sort in place of its pages.
+//! Source: Smith and Morrisett 1998. Departure: blocks of objects of one size and sort replace its pages.
 
 pub(crate) mod address_table;
 pub(crate) mod block;

@@ -1,4 +1,4 @@
-//! Slots: objects of one size whose pointers lie alike, and their statistics.
+//! Slots (sets of all objects of one size and one arrangement of pointers) and their statistics.
 
 use crate::space::block::{Block, Scan};
 use crate::space::layout::Layout;

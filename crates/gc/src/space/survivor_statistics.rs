@@ -1,13 +1,13 @@
-//! Statistics of a slot's young objects: how many survive, and whether survivors lie scattered. They predict
-//! which blocks will be sparse, whether emptying them is worth it, and how much there will be to copy.
+//! Statistics of a slot's young objects: how many survive, and whether survivors are scattered. They predict
+//! which blocks will be sparse, whether emptying them pays, and how much there will be to copy.
 //!
-//! An object is young until its first collection. A sweep counts, block by block, the objects it met and
-//! those it left. Objects that the last sweep had left are counted as alive, so that the share of young
-//! survivors is never overestimated.
+//! An object is young until its first collection. The sweep counts the objects that it meets in each block,
+//! and those that it leaves. Objects that the last sweep left are assumed to be alive still, so the share of
+//! young survivors is never overestimated.
 //!
-//! Survivors often lie together: a list that was made at a stroke leaves whole blocks alive and others dead.
-//! To copy such a list gains nothing. Copying scattered survivors pays, as allocation need not go from hole
-//! to hole then. The statistics therefore count the holes, by the runs of live objects between them.
+//! Survivors often lie together: a list that was allocated all at once leaves whole blocks alive and others
+//! dead. Copying it gains nothing. Copying scattered survivors pays, because allocation then need not skip
+//! from hole to hole. The number of holes is estimated by the number of runs of live objects.
 
 use crate::space::block::Block;
 use crate::space::slot::Slot;

@@ -1,18 +1,19 @@
-//! Tracing: from roots to everything alive.
+//! Tracing: marks all objects that can be reached from the roots.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! | --- | --- |
-//! | `roots` | static data, by the loader's list; the program's roots callback |
-//! | `frames` | pointers on stacks whose places are exact |
+//! | `roots` | scans static data, by the loader's list, and calls the program's roots callback |
+//! | `frames` | marks by frames: records of the exact places of pointers on stacks |
 //! | `mark`, `movement` | the marker, and whether it copies the objects that it meets |
 //! | `parallel`, `mark_bytes` | marking by several threads |
 //! | `root_statistics` | counts of ambiguous roots |
 //!
 //! # Invariants
-//! * The world stands still. The mark stack is bounded; the blocks of objects without room are scanned again.
-//! * The marker is independent of plans: what moves, and where to, is its `Movement`'s concern.
+//! * The program's threads are stopped.
+//! * The mark stack is bounded: if it has no room for an object, the object's block is scanned again.
+//! * The marker is independent of plans: its `Movement` decides which objects move, and where to.
 //!
-//! Sources: Smith and Morrisett 1998, section 2.2.1; Cher, Hosking and Vitek 2004 (the queue).
+//! Sources: Smith and Morrisett 1998, section 2.2.1; Cher, Hosking and Vitek 2004 (the prefetch queue).
 
 pub(crate) mod frames;
 #[cfg(test)]

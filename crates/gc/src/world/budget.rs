@@ -1,7 +1,7 @@
-//! The time limit of a slice of work.
+//! The time limit of a slice (a part of a collection in one pause).
 //!
-//! The clock is read between pieces of work, not for each object: a piece is at most [`PIECE`] objects of at
-//! most one stretch, about ten microseconds. At the same time the slice tests whether a thread waits.
+//! The clock is read between pieces of work, not for each object. A piece is [`PIECE`] objects or parts of
+//! long objects, about ten microseconds. The slice then also tests whether a thread waits for its end.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use vellum_sys::clock;

@@ -1,12 +1,12 @@
-//! The idle thread's state: requested, made, and its wake-up.
+//! The idle thread, which collects while the program waits: whether it is wanted or made, and its wake-up.
 //!
-//! The state is in a file of its own: code that wakes the thread does not depend on the thread's work.
+//! This file is separate, so that code that wakes the thread does not depend on the thread's work.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use vellum_sys::thread as futex;
 
-/// There is work for it once one part in this many of the allocation budget was used. A collection in idle
-/// time is not made long before it is due.
+/// The idle thread has work once one part in this many of the allocation budget was used. A collection in
+/// idle time is not made long before it is due.
 pub(crate) const WORTH_PART: usize = 2;
 
 /// The thread is to be made.

@@ -1,17 +1,17 @@
-//! The world: the program's threads, and how they are stopped.
+//! The world: the program's threads, and how the collector stops all of them.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! | --- | --- |
 //! | `thread` | a thread's record |
-//! | `stack` | where a thread's roots are |
+//! | `stack` | where a thread's roots are: its stack and its static thread-local data |
 //! | `stop` | stopping the world |
 //! | `event` | events for a watcher within the process |
-//! | `budget` | the time limit of a slice, and the threads it yields to |
+//! | `budget` | the time limit of a slice, and the threads for which a slice ends early |
 //! | `idle_signal` | the wake-up of the thread that collects in idle time |
 //!
 //! # Invariants
 //! * A thread that is inside the collector is not stopped; it stops itself when it leaves.
-//! * Everything here is atomic, and is read without the heap's lock.
+//! * All fields are atomic, and are read without the heap's lock.
 
 pub(crate) mod budget;
 pub(crate) mod event;

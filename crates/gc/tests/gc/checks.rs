@@ -1,5 +1,5 @@
-//! The collector's own checks: collections at random points, words that only seem to lead to objects, and
-//! procedures that call back.
+//! Tests of the collector's self-checks: collections at random points, leftover words that look like
+//! pointers to new objects, and a callback that allocates although it must not.
 
 use crate::words::{at, read, write};
 use std::hint::black_box;

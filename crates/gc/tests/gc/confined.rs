@@ -1,5 +1,5 @@
-//! A heap in a control group that is too small for it, with files' pages and memory from malloc beside it and
-//! nowhere to page to: it collects more often, and is not killed. Needs root, to make the group.
+//! A test of a heap in a cgroup that is too small for it: the heap collects more often, and is not killed.
+//! The cgroup also holds file pages and memory from malloc, and has no swap. Making it needs root.
 
 use crate::heap::begin_with;
 use crate::nodes::{NODE, check, layout, list, push};
@@ -9,7 +9,7 @@ use vellum_gc as gc;
 use vellum_skip::Group;
 
 const MIB: usize = 1 << 20;
-/// What the group may hold.
+/// The cgroup's limit, in bytes.
 const LIMIT: usize = 64 * MIB;
 /// Live bytes: without a limit the heap would take a little more than twice as much.
 const LIVE: usize = 28 * MIB;

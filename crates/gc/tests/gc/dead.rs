@@ -1,5 +1,5 @@
-//! Dead objects: finalizers, kept and freed objects, limits, deep lists, a full mark stack. Links are checked
-//! by the random program.
+//! Tests of dead objects: finalizers, kept and freed objects, limits, deep lists, and a full mark stack. The
+//! random program tests links (`program::tables`).
 
 use crate::heap::{begin, wipe};
 use crate::words::{at, free, read, write};

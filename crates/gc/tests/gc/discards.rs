@@ -1,5 +1,5 @@
-//! Which blocks of a heap with generations are marked as discardable or flushed, and when (section 4.1 of
-//! Cooper, Nettles and Subramanian 1992).
+//! Tests which blocks of a heap with generations are marked as discardable or flushed, and when (section 4.1
+//! of Cooper, Nettles and Subramanian 1992).
 
 use crate::heap::begin_with;
 use crate::nodes::{NODE, check, layout, list};

@@ -1,8 +1,8 @@
-//! A heap keeps to its maximum with everything that belongs to it: children fill heaps in several ways, and
-//! their resident memory is sampled from outside.
+//! Tests that a heap with all its metadata keeps to its maximum size. Child processes fill heaps in several
+//! ways, and the test reads their peak of resident memory.
 //!
-//! A child may take somewhat more. The page layer keeps freed pages that do not raise the process's peak by
-//! more than a sixty-fourth, or 2 MiB; and reading its own statistics costs the child some memory.
+//! A child may take somewhat more than the maximum. The page layer keeps freed pages that do not raise the
+//! peak by more than a sixty-fourth, or 2 MiB; and reading its own statistics costs the child some memory.
 
 use crate::heap::wipe;
 use std::io::{BufRead, BufReader, Write};

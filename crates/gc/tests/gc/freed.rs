@@ -1,9 +1,9 @@
-//! Objects that are kept until they are freed, and what becomes of freed ones: several threads make, link,
-//! resize and free them at random, beside a model.
+//! Tests of kept objects (which stay until they are freed) and of freed ones. Several threads make, resize
+//! and free objects at random, and compare these with a model.
 //!
-//! A kept object is reached by nothing but the model's hidden address, so that it is there only if being kept
-//! keeps it. Each has a number at its start and at its end, and, if it has pointers, an object in between
-//! that only it leads to, with the same number. The seed is printed; `VELLUM_TEST_SEED` sets it.
+//! The model hides the addresses of kept objects, which thus survive only because they are kept. Each has a
+//! number at its start and at its end. One with pointers also refers to a second object with the same
+//! number, which nothing else refers to. The seed is printed; `VELLUM_TEST_SEED` sets it.
 
 use std::sync::{Mutex, OnceLock};
 use vellum_gc as gc;

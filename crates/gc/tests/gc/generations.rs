@@ -1,5 +1,5 @@
-//! Generations, by copying or by marks that stay: an old object that was written to leads to new ones; others
-//! are not scanned by the collection of new objects; dead old ones go with the next whole collection.
+//! Tests of generations, by copying or by marks that stay. Collections of new objects scan only changed old
+//! objects, and keep the new ones that these refer to. Dead old objects go with the next whole collection.
 
 use crate::words::{at, read, write};
 use gc::{Config, Plan};

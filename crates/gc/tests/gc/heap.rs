@@ -1,4 +1,4 @@
-//! The heap of a test's process: its plan, and whether it is paged.
+//! Starts the heap of a test's process: its plan, paged or not. Macros define a test for several heaps.
 
 use vellum_gc as gc;
 use vellum_pager::process;

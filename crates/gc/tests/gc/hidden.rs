@@ -1,9 +1,8 @@
-//! Collections in slices, or minor and major ones (`appel`), while several threads change what they hold,
-//! wait in blocking regions, and fork.
+//! Tests of collections in slices, and of minor and major ones (`appel`), while several threads change their
+//! objects, wait in blocking regions, and fork.
 //!
-//! Each thread has a table of objects. Each object names the number it was made with and a neighbour in the
-//! table. Links are moved from object to object all the time: an object is often reached only by a pointer
-//! that was written behind the collector's back.
+//! Each thread has a table of objects with numbers. The only pointer to an object moves between the table
+//! and other objects all the time. It is often written to memory that the collector has already scanned.
 
 use crate::heap::{begin_with, forked};
 use gc::Plan;

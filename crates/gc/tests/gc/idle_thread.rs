@@ -1,5 +1,5 @@
-//! The collector's own thread: it collects while every other one waits, gives way, and runs in a forked
-//! child.
+//! Tests of the collector's own thread: it collects while all others wait, yields to them, and runs in a
+//! forked child.
 
 use crate::heap::forked;
 use crate::nodes::{Node, check, layout, list};

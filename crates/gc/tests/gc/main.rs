@@ -1,5 +1,5 @@
-//! The collector from outside. There is one heap a process: each test runs in a separate process, and the
-//! same test on several heaps is a row for each.
+//! Tests of the collector by its interface. A process has one heap, so each test runs in a separate process.
+//! A test that runs on several heaps is a table with a row for each.
 
 #[macro_use]
 mod heap;

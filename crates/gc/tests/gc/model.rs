@@ -1,4 +1,4 @@
-//! The random program of `program` under every plan and every way to collect: a table of heaps.
+//! Runs the random program (`program`) with every plan and every way to collect: one test for each heap.
 
 use crate::heap::FEW;
 use crate::program;

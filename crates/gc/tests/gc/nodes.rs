@@ -1,4 +1,4 @@
-//! Lists of numbered nodes that one pointer keeps, for tests of what becomes of the memory around them.
+//! Lists of numbered nodes. Tests check that a list is whole while the memory around it is collected.
 
 use vellum_gc as gc;
 

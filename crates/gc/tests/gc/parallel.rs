@@ -1,5 +1,5 @@
-//! Marking by several threads of large, wide, deep and long structures, while other threads hold objects, and
-//! in forked children.
+//! Tests of marking by several threads: of large, wide, deep and long structures, while other threads hold
+//! objects, and in forked children.
 
 use crate::heap::forked;
 use crate::words::{at, free, read, write};

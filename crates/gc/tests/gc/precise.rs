@@ -1,4 +1,4 @@
-//! Precisely scanned stacks: objects that frames lead to live and move; other words on a stack do not count.
+//! A test of precise stacks: objects in frames live and move; other words of a stack keep nothing alive.
 
 use crate::words::{at, read, write};
 use vellum_gc as gc;

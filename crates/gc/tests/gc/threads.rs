@@ -1,4 +1,4 @@
-//! Threads that allocate, hold objects on their stacks alone, come and go, block and collect, all at once.
+//! Tests of threads that allocate, hold objects by their stacks alone, start, end, block and collect.
 
 use crate::heap::begin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

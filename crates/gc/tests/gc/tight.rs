@@ -1,4 +1,4 @@
-//! Heaps of a given size: twice the live data is enough, and no sort of object is starved by another.
+//! Tests of heaps of a fixed size: twice the live bytes is enough, and each sort of object gets its share.
 
 use crate::heap::begin_with;
 use crate::nodes::{NODE, check, layout, push};

@@ -1,4 +1,4 @@
-//! Words of objects, by address.
+//! Access to objects by address: reading and writing their words, and freeing them.
 
 /// The word at `address`.
 pub(crate) fn at(address: usize) -> *mut usize {

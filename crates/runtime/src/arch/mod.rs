@@ -1,7 +1,7 @@
 //! Machine-dependent code: the bodies of the functions that are written in assembly, as macros.
 //!
-//! Each machine has a file, with the same names. Each function explains its purpose and the reason for
-//! assembly where it uses the macro.
+//! Each machine has a file, and each file defines the same macros. The comment at a macro's use explains the
+//! function and the reason for assembly.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

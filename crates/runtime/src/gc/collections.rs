@@ -1,4 +1,4 @@
-//! Collections: requests, hooks and limits; the heap's counters and checks.
+//! The functions of `vellum_gc.h` for collections (requests, hooks, limits), counters and checks.
 
 use super::refuse;
 use core::ffi::{c_char, c_int, c_uint, c_void};

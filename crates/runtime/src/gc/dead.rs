@@ -1,4 +1,4 @@
-//! Dead objects: finalizers, links and ephemerons.
+//! The functions of `vellum_gc.h` for dead objects: finalizers, links (weak pointers) and ephemerons.
 
 use super::refused;
 use core::ffi::{c_int, c_void};

@@ -3,7 +3,7 @@
 //! | variable | values | default |
 //! | --- | --- | --- |
 //! | `VELLUM_GC_SIZING` | `knee`; `original`, `modified`, `square_root` with their parameters after commas | the program's setting |
-//! | `VELLUM_GC_EAGER` | a number, a seed after a comma | the program's setting |
+//! | `VELLUM_GC_EAGER` | a number N, a seed after a comma: on average one allocation in N collects | the program's setting |
 
 use crate::knobs::knob;
 use vellum_gc as gc;

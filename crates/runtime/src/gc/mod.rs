@@ -1,8 +1,8 @@
 //! The collector's C interface, declared in `include/vellum_gc.h`.
 //!
-//! This file starts the heap and converts settings and errors for C. The other files cover one part of the
-//! header each. They contain no logic: each function calls the one of `vellum_gc`, which documents its
-//! effect.
+//! This file starts the heap and converts settings and errors for C. Each other file covers one part of the
+//! header. Their functions contain no logic: each calls a function of `vellum_gc`, whose comment describes
+//! the effect.
 
 pub mod collections;
 pub mod dead;

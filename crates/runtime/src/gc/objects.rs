@@ -1,4 +1,4 @@
-//! Types and their objects: allocation outside the inlined paths, sizes, and freeing.
+//! The functions of `vellum_gc.h` for types and objects: allocation that is not inlined, sizes, freeing.
 
 use super::{object, refuse, refused};
 use core::ffi::{c_int, c_void};

@@ -1,4 +1,4 @@
-//! Roots that the program registers; the collector finds others without registration.
+//! The functions of `vellum_gc.h` for roots that the program registers. The collector finds all others.
 
 use super::refused;
 use core::ffi::{c_int, c_void};

@@ -1,4 +1,4 @@
-//! Samples of the collector's objects for the heap profile.
+//! Lets the heap profile sample the collector's objects.
 
 use vellum_gc::{Sampler, Token};
 use vellum_heapprofile::collected;

@@ -1,4 +1,4 @@
-//! Threads: registration, roots, safepoints and blocking regions.
+//! The functions of `vellum_gc.h` for threads: registration, roots, safepoints and blocking regions.
 
 use super::{refuse, refused};
 use core::ffi::{c_int, c_void};

@@ -1,12 +1,12 @@
-//! Handing over waiting entries from one marker to another, where several trace (`parallel`).
+//! Moves waiting entries of the mark stack to another marker, if several threads trace (`parallel`).
 //!
 //! ```text
-//! stack   │ oldest … ┊ … newest │ ──give──▶ packet ──receive──▶ │ … │  another's, which is empty
+//! stack   │ oldest … ┊ … newest │ ──give──▶ packet ──receive──▶ │ … │  another marker's empty stack
 //!             half at most
 //! ```
 //!
-//! The oldest entries lead furthest, so these are given. The order of entries means nothing, but an entry of
-//! two words is never cut.
+//! A packet is a buffer for entries. The oldest entries are moved, because they lead furthest. The order of
+//! entries has no meaning, but an entry of two words is never split.
 
 use super::{Marker, PART};
 use crate::trace::movement::Movement;

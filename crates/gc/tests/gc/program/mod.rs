@@ -1,11 +1,11 @@
-//! A random program on the heap, and a model of it: a graph whose reachability is computed by a plain search.
+//! A random program that uses the heap, and a model that checks it: a graph of the program's objects.
 //!
-//! A random program allocates objects of every sort, links them, moves roots about, frees, resizes and
-//! collects. The model has the expected contents of each object. Whatever the model can reach must be there,
-//! unchanged, after each step that looks; and when all roots are gone, next to nothing may be left. Objects
-//! may move: after a collection the model follows its pointers to where they are, every way to an object must
-//! end at one place, and what something ambiguous leads to must not have moved. The seed is printed;
-//! `VELLUM_TEST_SEED` sets it.
+//! The program allocates objects of every sort, links them, moves roots, frees, resizes and collects. The
+//! model has the expected contents of each object and finds the reachable ones by a plain search. These must
+//! be there, unchanged, at each check. Without roots, nearly no object may be left. Objects may move: after
+//! a collection the model follows pointers to their new addresses. All pointers to an object must agree, and
+//! an object with an ambiguous pointer to it must not have moved. The seed is printed; `VELLUM_TEST_SEED`
+//! sets it.
 
 mod tables;
 
