@@ -43,8 +43,8 @@ const STEP_MAX: usize = 16 << 20;
 /// Descriptors and tables take about one part in this many of a heap. They count as parts of it, since a
 /// program is to take no more memory than with libgc.
 const BESIDE_PART: usize = 32;
-/// The budget of a heap that has become far too large is twice what pays for a collection, or this many
-/// bytes.
+/// The budget of a heap that has become far too large is twice the bytes that pay for a collection, or this
+/// many bytes.
 const ROOM_OVER: usize = 1 << 20;
 /// A collection before one part in this many of the paying bytes was allocated is the program's own: memory
 /// was released.

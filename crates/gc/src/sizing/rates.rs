@@ -9,7 +9,7 @@ const NS_A_MIB_MOST: u64 = 1 << 40;
 const SMOOTH: u64 = 4;
 /// The cost of tracing a MiB of objects before the first measurement: 10 ns for each of 32 bytes.
 const TRACE_NS_A_MIB: u64 = 330_000;
-/// The same for allocating a MiB, in a program that does little else.
+/// The cost of allocating a MiB before the first measurement, in a program that does little else.
 const ALLOCATE_NS_A_MIB: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

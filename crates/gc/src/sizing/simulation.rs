@@ -114,7 +114,7 @@ impl World {
         cost + handed as u64 * self.program_ns + frames.faults * self.refault_ns
     }
 
-    /// The same, sized by `sizing`.
+    /// The result of [`World::run`] with budgets by `sizing`.
     fn run_sized(&self, sizing: Sizing) -> u64 {
         self.run(|live| self.room(sizing, live))
     }

@@ -25,15 +25,15 @@ use vellum_sys::usage::Met;
 const MARGIN_PART: u64 = 16;
 /// Faults count as waited for if one in this many makes a thread give up its processor.
 const WAITS_PART: u64 = 8;
-/// All of the target, in parts of it.
+/// The value of [`Watch::trust`] that stands for 1.
 pub(crate) const TRUST_ALL: u64 = 256;
-/// At least this many parts are the heap's, after any number of faults.
+/// The least [`Watch::trust`], after any number of faults.
 const TRUST_LEAST: u64 = 64;
 /// A heap that should fit is paged too much if faults take one part in this many of the time.
 const FAULTS_PART: u64 = 8;
-/// Then it gets less by one part in this many.
+/// Its [`Watch::trust`] then falls by one part in this many.
 const LESS_PART: u64 = 16;
-/// It gets more, by this many parts of [`TRUST_ALL`] a collection, while faults take less than one part in
+/// [`Watch::trust`] rises by this much at each collection while faults take less than one part in
 /// [`FEW_FAULTS_PART`] of the time.
 const MORE: u64 = 8;
 const FEW_FAULTS_PART: u64 = 64;
@@ -56,7 +56,7 @@ pub(crate) struct Watch {
     pub(crate) counts: bool,
     /// The last sizes were to keep the heap from being paged.
     pub(crate) should_fit: bool,
-    /// Parts of [`TRUST_ALL`] of the target that have proved to be the heap's.
+    /// The part of the target that has proved to be available, in units of 1 / [`TRUST_ALL`].
     pub(crate) trust: u64,
     /// The process's CPU time at the end of the last collection, and faults by then; 0 before the first.
     pub(crate) ended_cpu_ns: u64,

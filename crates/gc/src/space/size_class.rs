@@ -34,7 +34,7 @@ pub const TYPED_FIRST: usize = 128;
 pub const ALIGN_MAX: usize = BLOCK;
 
 const EXACT_CLASSES: usize = EXACT_MAX / GRANULE;
-/// Classes to a doubling, above the exact ones.
+/// Classes for each doubling of the size, above the exact ones.
 const STEPS: usize = 4;
 pub(crate) const CLASS_LAST: usize = EXACT_CLASSES + STEPS * (SMALL_MAX / EXACT_MAX).ilog2() as usize;
 

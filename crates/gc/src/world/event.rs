@@ -22,23 +22,23 @@ use core::ffi::c_int;
 pub(crate) enum Event {
     /// A collection begins.
     Begin = 0,
-    /// Tracing begins …
+    /// Tracing begins.
     MarkBegin = 1,
-    /// … and has ended.
+    /// Tracing has ended.
     MarkEnd = 2,
-    /// The sweep begins …
+    /// The sweep begins.
     SweepBegin = 3,
-    /// … and has ended.
+    /// The sweep has ended.
     SweepEnd = 4,
     /// The collection has ended.
     End = 5,
-    /// Threads are about to be stopped …
+    /// All threads are about to be stopped.
     StopBegin = 6,
-    /// … and are.
+    /// All threads are stopped.
     StopEnd = 7,
-    /// They are about to go on …
+    /// All threads are about to go on.
     GoOnBegin = 8,
-    /// … and do.
+    /// All threads go on.
     GoOnEnd = 9,
     /// A thread has stopped; the value is its number.
     Stopped = 10,

@@ -23,7 +23,7 @@ rows! {
     in_slices => {
         old_objects_lead_to_new_ones_and_go_when_they_have_died(Config { slice_ns: 1, ..Config::DEFAULT });
     };
-    /// They are tried at any size where collections are made at random; that is next to never here.
+    /// With random collections (next to none here) collections of new objects are tried at any heap size.
     at_one_go => old_objects_lead_to_new_ones_and_go_when_they_have_died(Config {
         sticky_marks: true,
         eager: u32::MAX,

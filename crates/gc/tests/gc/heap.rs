@@ -11,7 +11,7 @@ pub(crate) fn begin(plan: gc::Plan) {
     begin_with(plan, gc::Config { restless: true, ..gc::Config::DEFAULT });
 }
 
-/// The same with settings besides the plan.
+/// Starts the heap by `plan`, with other settings from `config`.
 pub(crate) fn begin_with(plan: gc::Plan, config: gc::Config) {
     gc::init(gc::Config { plan, ..config }).expect("memory for a heap");
 }
