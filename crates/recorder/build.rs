@@ -1,4 +1,4 @@
-//! Keeps the library loaded when a program closes it, as the program's calls still lead to it.
+//! Keeps the library loaded when a program closes it (`nodelete`), as calls of the program still lead to it.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,8 +1,8 @@
-//! Generates container-hours of a fictional fleet, in the format of `vellum plan export`, to measure `vellum
-//! plan` (docs/fleet.md).
+//! Generates working-set curves of a fictional fleet, to measure `vellum plan` (docs/fleet.md). The file
+//! has a row for each container and hour, in the format of `vellum plan export`.
 //!
-//! `curves ROWS FILE [SEED]`: each container has 192 hours. The pages of its program have access frequencies
-//! that differ by orders of magnitude, so the working set grows with the logarithm of the window.
+//! `curves ROWS FILE [SEED]`: each container has 192 hours. Its working set grows with the logarithm of
+//! the window, as if the access frequencies of its pages differed by orders of magnitude.
 
 use std::fs::File;
 use std::io::BufWriter;

@@ -1,7 +1,7 @@
-//! The agent: discovers groups, watches them in turns, and makes the page of metrics.
+//! The agent: finds the cgroups of this node's jobs, watches their memory in turns, and publishes metrics.
 //!
-//! The agent has one thread. Each [`step`](Agent::step) takes in changes, makes the steps of watches that are
-//! due and within budget, and publishes the page. The server reads it by a separate handle ([`Agent::page`]).
+//! The agent has one thread. Each [`step`](Agent::step) updates the list of cgroups, runs the watches that
+//! are due, and publishes the page. The server reads the page by a separate handle ([`Agent::page`]).
 
 use crate::discover::{Change, Discovery, RootError, by_kind};
 use crate::group::Identity;

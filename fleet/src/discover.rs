@@ -1,17 +1,17 @@
-//! Discovery of control groups as they come and go.
+//! Discovery of the cgroups that hold jobs, as they come and go.
 //!
 //! ```text
-//! root ─▶ levels above jobs, each watched by inotify ─▶ jobs (not looked into)
-//!            │ a directory is made or removed                │
-//!            └─▶ that level alone is listed again ──▶ came · went
+//! root ─▶ levels (cgroups above jobs), each watched by inotify ─▶ jobs
+//!            │ a directory is made or removed
+//!            └─▶ that level alone is listed again ─▶ `Change::Came`, `Change::Went`
 //! ```
 //!
 //! All levels are listed again every [`RESCAN`], because inotify drops events when there are too many, and
-//! reports nothing when a group becomes a level. A group without an event is therefore found a minute late at
-//! most. If inotify has no more watches, all levels are listed every [`RESCAN_BLIND`].
+//! reports nothing when a job becomes a level. A cgroup without an event is therefore found a minute late
+//! at most. If inotify has no more watches, all levels are listed every [`RESCAN_BLIND`].
 //!
-//! Invariants: a group may disappear at any moment, together with all groups below it. A level is watched
-//! before it is listed, so no change is missed in between. The number of groups is bounded ([`NODES_MAX`]).
+//! Invariants: a cgroup may disappear at any moment, with all cgroups below it. A level is watched before
+//! it is listed, so no change is missed in between. The number of cgroups is bounded ([`NODES_MAX`]).
 
 use crate::group::{Identity, Kind, Place, place};
 use rustix::fs::inotify;

@@ -1,23 +1,23 @@
-//! Classifies a control group by its path alone: a container, a systemd unit, a step of a Slurm job, or a
-//! level above these.
+//! Classifies a cgroup by its path alone: container, systemd unit, step of a Slurm job, or a level above
+//! these.
 //!
 //! ```text
 //! kubepods/burstable/podUID/ID                                            Kubernetes, cgroupfs driver
 //! kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podU_I_D.slice/cri-containerd-ID.scope
 //!                                                                         Kubernetes, systemd driver
-//! docker/ID   system.slice/docker-ID.scope   machine.slice/libpod-ID.scope   containers of one machine
+//! docker/ID   system.slice/docker-ID.scope   machine.slice/libpod-ID.scope   containers without Kubernetes
 //! system.slice/nginx.service   user.slice/…/user@1000.service/app.slice/x.service   systemd
-//! slurm/uid_N/job_N/step_N   system.slice/slurmstepd.scope/job_N/step_N   Slurm, versions 1 and 2
+//! slurm/uid_N/job_N/step_N   system.slice/slurmstepd.scope/job_N/step_N   Slurm, cgroup versions 1 and 2
 //! ```
 //!
-//! Pure: this file opens nothing and accepts any text. Paths are relative to the hierarchy's root and have no
-//! slash at either end. Control groups of version 1 and 2 have the same names.
+//! The functions are pure: they open no file and accept any text. Paths are relative to the hierarchy's
+//! root and have no slash at either end. Apart from Slurm's, both cgroup versions have the same names.
 //!
-//! Invariants: a group below a job's group belongs to that job. A group with an unknown kind of name is a
+//! Invariants: a cgroup below a job's belongs to that job. A cgroup with an unknown kind of name is a
 //! level to search below ([`Place::Above`]), never an error.
 //!
-//! Sources: kubelet `cgroup_manager_linux.go` (names of both drivers), systemd `unit-name.c` (escapes), Slurm
-//! `cgroup_v1.c`, `cgroup_v2.c` (levels).
+//! Sources: kubelet `cgroup_manager_linux.go` (names of both drivers), systemd `unit-name.c` (escapes),
+//! Slurm `cgroup_v1.c`, `cgroup_v2.c` (levels).
 
 /// The number of digits of a container's id.
 const ID_DIGITS: usize = 64;

@@ -1,4 +1,4 @@
-//! HTTP requests to the kubelet (pods), Prometheus (history) and Kubernetes (objects).
+//! A client for HTTP requests to the kubelet (pods), Prometheus (history) and Kubernetes (objects).
 //!
 //! `ureq` makes the requests; this file adds the rules that all three share:
 //!
@@ -6,7 +6,7 @@
 //! - Credentials ([`Access`]) are read from their files again for each request.
 //! - There is no proxy and no redirection, so credentials go to no other server.
 //!
-//! Invariant: credentials appear in no error.
+//! Invariant: credentials appear in no error message.
 
 use crate::address::Address;
 use crate::token::TokenFile;

@@ -1,40 +1,40 @@
-//! Memory recommendations for every container, unit and job step of a node, for existing cluster engines.
+//! The library of `vellum agent`, `recommend` and `plan`: memory recommendations for each job of a node.
 //!
-//! A watch on one machine measures how much memory a job needs, and how much a smaller limit would slow it
-//! down. This crate watches all jobs of a node in this way, without configuration, and exports the figures to
-//! Prometheus. The crate schedules, stores and limits nothing.
+//! `vellum watch` measures how much memory one job needs, and how much a smaller limit would slow it down.
+//! This crate watches all jobs of a node in this way, without configuration, and exports the figures to
+//! Prometheus. It schedules and limits nothing: cluster engines do.
 //!
 //! ```text
-//! Discovery ─▶ came, went ─┐
+//! Discovery ─▶ cgroups that come and go
 //!   group    (kind of job, by its path)                 ┌─▶ page (OpenMetrics) ─▶ Prometheus
 //!   Pods     (namespace, pod, container)                │
-//!                          ▼                            │
-//!                        Agent ─▶ Watched … Watched ─▶ View
-//!                          ▲
-//!                        Turns   the next step, within one budget for all
+//!                           ▼                           │
+//!                         Agent ─▶ a Watched per cgroup ─▶ View (snapshot)
+//!                           ▲
+//!                         Turns   schedules the watches within one CPU budget
 //! ```
 //!
 //! [`TlsFiles`] configures the TLS under which the governor's server serves the page.
 //!
-//! [`recommend`] turns Prometheus' history into settings of systemd, Kubernetes and Slurm. [`plan`] computes
-//! the memory that a whole fleet would need.
+//! [`recommend`] turns Prometheus' history into settings of systemd, Kubernetes and Slurm. [`plan`]
+//! computes the memory that a whole fleet would need.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | group | a control group that holds a job |
-//! | level | a group above jobs: a slice, a pod, a Slurm job |
+//! | group | a cgroup that holds a job |
+//! | level | a cgroup above jobs: a slice, a pod, a Slurm job |
 //! | turn | one cycle of a group's watch |
 //! | share | the part of one processor that all watches may cost together |
 //!
 //! # Guarantees
 //!
-//! - Each watch keeps to its budget ([`vellum_reference::Options`]). All watches and the agent's other work
-//!   together keep to the share.
-//! - Nothing is written to any control group, and nothing is left behind, however the agent ends.
-//! - A group may disappear at any moment. If a group cannot be watched, a notice gives the reason, and the
-//!   agent tries again.
+//! - Each watch keeps to its budget ([`vellum_reference::Options`]). All watches and the agent's other
+//!   work together keep to the share.
+//! - Nothing is written to any cgroup, and nothing is left behind, however the agent ends.
+//! - A cgroup may disappear at any moment. If it cannot be watched, a notice gives the reason, and the
+//!   agent retries.
 
 mod address;
 mod agent;

@@ -1,7 +1,7 @@
 //! `vellum-fleet`: the commands `vellum agent`, `vellum recommend` and `vellum plan`.
 //!
-//! `vellum` starts this program with unchanged arguments. This crate root has the options and the text for
-//! people; the library has the rest.
+//! `vellum` starts this program with unchanged arguments. This crate root parses the options and prints
+//! the results; the library `vellum_fleet` does the work.
 //!
 //! Exit status: the command's, or 125 if the command failed.
 

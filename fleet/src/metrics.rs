@@ -1,9 +1,9 @@
-//! The page as metrics. Names that the governor's metrics share have the same meaning here
-//! ([`vellum_governor::families`]).
+//! Renders the agent's page as metrics. A metric that has the same name as one of the governor's has the
+//! same meaning ([`vellum_governor::families`]).
 //!
-//! Every series of a group has the label `name`, which is unique, and labels of its owner: `namespace`,
-//! `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. Only `vellum_job_info` has the group's path and
-//! kind as labels: a path is long, and a group has fifty series.
+//! Every series of a cgroup has the label `name`, which is unique, and labels of its owner: `namespace`,
+//! `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. Only `vellum_job_info` has the path and kind as
+//! labels: a path is long, and each cgroup has fifty series.
 
 use crate::view::{Page, State, View};
 use prometheus_client::collector::Collector;

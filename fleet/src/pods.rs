@@ -1,11 +1,11 @@
 //! Names of containers, from a list of the node's pods. The list is the kubelet's read-only endpoint
-//! (`/pods`), or a file in the form of `kubectl get pods -o json` that another program updates.
+//! (`/pods`), or a file in the format of `kubectl get pods -o json` that another program updates.
 //!
-//! The list is read again when a container appears that is not in it, and seldom otherwise. Without a list,
-//! groups are named by their paths, and a notice reports it ([`Pods::trouble`]).
+//! The list is read again when a container appears that is not in it, and seldom otherwise. Without a
+//! list, containers are named by their cgroups' paths, and a notice reports it ([`Pods::trouble`]).
 //!
 //! Invariants: an answer is at most [`BYTES_MAX`] long and takes at most [`TIME_MAX`]. After an unreadable
-//! list the last readable one stays in force. A list only gives names and never creates a group.
+//! list the last readable one stays in force. A list only gives names: it adds no cgroup to those watched.
 
 use crate::address::{Address, AddressError};
 use crate::http::{Access, AccessError, HttpError, Limits, Server};

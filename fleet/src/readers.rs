@@ -1,5 +1,5 @@
-//! Entry points for the fuzz targets (`vellum-fuzz`) and for tests of documents: readers of foreign bytes,
-//! and the writer of metrics.
+//! Entry points for the fuzz targets (`vellum-fuzz`) and for tests of the documentation: parsers of other
+//! programs' data, and the function that renders metrics.
 
 use crate::group::Identity;
 use crate::metrics;

@@ -1,24 +1,24 @@
 //! Schedules the watches: all together stay within one CPU budget, and each gets its turn.
 //!
-//! Each watch keeps to its own budget: 1 % of its job, or 0.05 % of a processor. Five hundred watches would
-//! still take a quarter of a processor. An account therefore covers all watches:
+//! Each watch keeps to its own budget: 1 % of its job, or 0.05 % of a processor. Five hundred watches
+//! would still take a quarter of a processor. A common budget therefore limits them, by a token bucket:
 //!
 //! ```text
-//! credit = min(depth, credit + share · time passed − cost)
-//!
+//! credit = min(depth, credit + share · time passed − cost)        share: of one processor, for all watches
+//!                                                                 depth: the most that can be saved up
 //! waiting ──due, credit ≥ reserved cost + its own cycle──▶ running ──cycle over──▶ waiting
 //!   in the order of due times                              its samples come first, and on time
 //! ```
 //!
-//! A *turn* is one cycle of a watch: a clearing and its samples. A late sample measures a longer window, so
-//! begun cycles are finished before others begin, and their expected remaining cost is reserved. Groups
-//! outside a cycle, and groups that hardly run, are checked the less often the more groups there are
-//! ([`Turns::least_wait`]).
+//! A *turn* is one cycle of a watch: it clears the pages' accessed bits, then takes samples. A late sample
+//! measures a longer window, so begun cycles are finished before others begin, and their expected
+//! remaining cost is reserved. Watches outside a cycle, and of jobs that hardly run, take steps more
+//! rarely the more watches there are ([`Turns::least_wait`]).
 //!
-//! Pure: times and costs come from the caller.
+//! The scheduler is pure: times and costs come from the caller.
 //!
-//! Invariants: the sum spent never exceeds `depth + share · time` by more than the cost of one step. The due
-//! group that has waited longest is next, so no group starves.
+//! Invariants: the sum spent never exceeds `depth + share · time` by more than the cost of one step. The
+//! due watch that has waited longest is next, so none starves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A snapshot of each group and of the agent, from which the metrics are made.
+//! Snapshots of each watched cgroup and of the agent, from which the metrics are rendered.
 
 use crate::group::{Identity, Kind};
 use crate::pods::Named;

@@ -1,7 +1,7 @@
-//! A group and its watch.
+//! A cgroup with a job, and the watch on its memory.
 //!
-//! A watch is a [`Watcher`], as in `vellum watch --cgroup`, and begins with the group's first turn. A group
-//! without processes, or without readable ones, is tried again later; the wait doubles up to [`RETRY_MAX`].
+//! A watch is a [`Watcher`], as in `vellum watch --cgroup`, and begins with the cgroup's first turn. A
+//! cgroup without readable processes is tried again later; the wait doubles up to [`RETRY_MAX`].
 
 use crate::group::Identity;
 use crate::pods::Named;

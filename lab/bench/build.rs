@@ -1,13 +1,13 @@
-//! Builds the allocator "mimalloc 3" as a shared library that replaces malloc.
+//! Builds mimalloc 3 as a shared library that replaces malloc, and the kernels that section `timing` times.
 //!
-//! The source is the C code in the crate libmimalloc-sys, the switches are those of mimalloc's own release
-//! build. Debian packages only mimalloc 2, and the crate alone builds an archive without the malloc names.
+//! The source is the C code in the crate libmimalloc-sys, the switches are those of its release build.
+//! Debian packages only mimalloc 2, and the crate alone builds an archive without the malloc names.
 //!
 //! Outputs for the program, as environment variables at compile time:
 //! - `VELLUM_BENCH_MIMALLOC3`, `VELLUM_BENCH_MIMALLOC_SECURE`: paths of the usual and the secure build.
 //! - `VELLUM_BENCH_MIMALLOC3_VERSION`: their version.
-//! - `VELLUM_BENCH_KERNELS`: the archive of the kernels that section `timing` times. This program and the
-//!   peers link the same archive, so that every tool times the same instructions.
+//! - `VELLUM_BENCH_KERNELS`: the archive of the kernels. This program and the tools compared with it link
+//!   the same archive, so all time the same instructions.
 
 use std::path::{Path, PathBuf};
 

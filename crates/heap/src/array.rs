@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! len | (padding) | element 0 | element 1 | ...
-//!  one element's place
+//!  padded to the size of one element
 //! ```
 //!
-//! The collector scans an array element by element, with the element type's map of pointers. The length takes
-//! the place of one more element: the map may call its word a pointer, but a small number is never an
-//! object's address.
+//! The collector scans an array element by element, with the element type's map of pointers, and takes the
+//! padded length for one more element. The map may call the length's word a pointer, but a small number is
+//! never an object's address.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

@@ -1,8 +1,8 @@
 //! Handle lists: each scope records its handles in chunks of slots, which the collector scans as roots.
 //!
 //! Each thread has a stock of empty chunks, cut from slabs that are roots as long as the thread lives. A
-//! scope takes chunks from the stock and returns them cleared, which releases its objects. Scopes share no
-//! chunks, so an outer scope can be used while an inner one is open.
+//! scope takes chunks from the stock. When it returns them, it clears them, which releases its objects.
+//! Scopes share no chunks, so an outer scope can be used while an inner one is open.
 //!
 //! # Invariants
 //! * Unused slots are null, in the stock's chunks and in a scope's.

@@ -39,12 +39,12 @@
 //!
 //! Dynamically typed languages use *families* of types ([`family!`]). A *word* ([`Word`]) holds an immediate
 //! or a pointer to an object of one of the family's types. A [`Stack`] of words serves the language's
-//! machine.
+//! virtual machine.
 //!
 //! ```text
 //! stack, Vec, Box ... ── Gc<'s, T> ──▶ object ── Field<U> ──▶ object
 //!                           │            ▲ ▲
-//! scope: a list of them ◀───┘ keeps ─────┘ │
+//! scope: a list of handles ◀┘ keeps ─────┘ │
 //! Root<T>: static, 'static ────── keeps ───┘
 //! ```
 //!
@@ -72,7 +72,7 @@
 //!
 //! # Costs
 //! Each handle costs a store into the scope's list, and each `get` makes a handle. A loop that visits many
-//! objects should open a scope for each stretch and move its results out with [`Scope::keep`].
+//! objects should open a scope for every few objects and move the results out with [`Scope::keep`].
 //!
 //! # Source
 //! V8 and the Java Native Interface have scopes of handles, but do not check them. Here lifetimes check them,

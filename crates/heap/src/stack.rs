@@ -1,11 +1,11 @@
-//! A stack of words outside the heap, for the variables and intermediate values of a language's machine.
+//! A stack of words outside the heap, for the variables and temporaries of a language's virtual machine.
 //!
 //! ```text
-//! words: | value 0 | value 1 | ... | value len-1 | null | null ... |   a root, all of it
+//! words: | value 0 | value 1 | ... | value len-1 | null | null ... |   all of this memory is a root
 //! ```
 //!
 //! The collector needs no notice of pushes and pops: the stack is a root, which every collection scans.
-//! Pushing makes no handle. The stack doubles when it is full and halves while three quarters are unused.
+//! Pushing makes no handle. The stack doubles when it is full and halves when three quarters are unused.
 //!
 //! # Invariants
 //! * Words beyond the length are null, so popped values are not kept alive.

@@ -1,8 +1,8 @@
 //! Weak references, which lead to an object without keeping it alive.
 //!
-//! The collector clears the reference's word, which lies in a box that is not scanned. Undoing a link takes
-//! the heap's lock, so a reference that is dropped in a blocking region leaves its box in a list. The next
-//! reference made or dropped elsewhere frees the boxes in the list.
+//! When the object dies, the collector clears the reference's word, which lies in a box that is not scanned.
+//! Removing the link takes the heap's lock, so a reference dropped in a blocking region leaves its box in a
+//! list. The next reference made, or dropped outside such a region, frees these boxes.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

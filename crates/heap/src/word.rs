@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   63      48 47                        4 3   0
-//!  |    0     | address of an object      | tag |   a pointer: the tag says what it leads to
-//!  |  not 0   | as the language likes           |   an immediate: numbers, characters, truth values ...
+//!  |    0     | address of an object      | tag |   a pointer; the tag stands for the object's type
+//!  |  not 0   | chosen by the language          |   an immediate: numbers, characters, truth values ...
 //!  |    0     | 0                               |   nothing
 //! ```
 //!

@@ -1,7 +1,7 @@
-//! Samples of a garbage collector's objects, in the same profile.
+//! Samples of a garbage collector's objects, in the same profile as the samples of blocks.
 //!
-//! The collector draws its samples by [`passing`] and [`is_due`], as blocks are drawn. The collector stores
-//! the result of [`record`] for each sampled object, and calls [`remove`] once the object has died. An object
+//! The collector draws its samples by [`passing`] and [`is_due`], as `malloc` does for blocks. It stores the
+//! result of [`record`] for each sampled object, and calls [`remove`] once the object has died. An object
 //! therefore counts as in use until the collection that finds it dead.
 
 use super::{PROFILE, enter_sample, inside, interval, rates};

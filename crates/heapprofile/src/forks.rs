@@ -1,14 +1,14 @@
-//! The profile and forks.
+//! The handlers of the profile around `fork`.
 //!
-//! A fork takes the lock, so that no change is under way. The child begins with an empty profile of its own:
-//! the inherited one is its parent's. If the lock does not come free, the child's copy of the state may be
-//! half changed; the child then samples nothing.
+//! A fork takes the lock, so that no change is under way. The child begins with an empty profile of its own,
+//! since the inherited one is its parent's. If the lock does not come free in time, the child's copy of the
+//! state may be half changed; the child then samples nothing.
 
 use super::PROFILE;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vellum_sys::thread::Patience;
 
-/// The state of the profile with regard to forks.
+/// The profile's lock during a fork, and the outcome of the fork.
 pub(super) struct Forks {
     /// True if this process was forked in the middle of a change, by another thread or in a signal handler.
     pub(super) is_abandoned: AtomicBool,

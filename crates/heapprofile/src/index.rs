@@ -1,9 +1,9 @@
-//! The index of stacks and of lines of Python: the numbers of their entries, by hash.
+//! The index of stacks and of lines of Python: a hash table of the numbers of their entries in the part.
 //!
 //! Hashes touch all pages of a table. The index therefore has several levels, each twice as long as the level
-//! before. Only the last is less than half full: a process with few stacks touches few pages.
+//! before. A level is used once the previous one is half full: a process with few stacks touches few pages.
 //!
-//! All zero: empty.
+//! An index of zeros is empty.
 
 use super::part::Part;
 use vellum_wire::log::Entry;

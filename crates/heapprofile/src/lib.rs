@@ -2,8 +2,8 @@
 //!
 //! The profiler is off unless `VELLUM_HEAP_PROFILE` names the file of a `vellum heap`, or `vellum heap`
 //! requests samples of a running process ([`vellum_wire::door`]). Blocks allocated from then on are sampled.
-//! The fast paths test nothing for it: a thread's list of free blocks ends before the next sample, so that
-//! the sampled request takes the slow path ([`vellum_malloc::sampling`]).
+//! The fast paths have no test for samples. A thread's list of free blocks ends before the next sample, so
+//! that the sampled request takes the slow path ([`vellum_malloc::sampling`]).
 //!
 //! ```text
 //! malloc ─▶ list empty ─▶ sample due? ─▶ walk ─▶ Live: address → stack, amount     (one lock)
@@ -13,10 +13,10 @@
 //! free ─▶ not this thread's slab ─▶ of the sample heap? marked? ─┘
 //! ```
 //!
-//! `vellum cost` records stacks too (`vellum-recorder`), and what both do alike is in `vellum-stacks`. Their
-//! ways of counting stay apart. This sampler keeps the set of live blocks, each with its whole stack, under
-//! one lock: only samples can pay for that. `vellum cost` counts every operation, so its usual path is one
-//! probe by the return address, without a lock or a walk.
+//! `vellum cost` also records stacks (`vellum-recorder`); common code is in `vellum-stacks`. The two count in
+//! different ways. This sampler keeps the set of live blocks, each with its whole stack, under one lock: only
+//! for samples is that cheap enough. `vellum cost` counts every operation, so its usual path is one probe by
+//! the return address, without a lock or a walk.
 //!
 //! | module | concept |
 //! | --- | --- |
@@ -27,7 +27,7 @@
 //! | `python` | the lines of Python on them |
 //! | `collected` | samples of a collector's objects |
 //! | `part` | this process's part of the file that `vellum heap` reads |
-//! | `index` | stacks and lines by hash |
+//! | `index` | the numbers of stacks and lines, by hash |
 //! | `tables` | the large tables |
 //! | `probes` | probes for other profilers |
 //! | `resident` | the use of all resident memory, and the stacks that pin free parts of it |
@@ -77,7 +77,7 @@ use vellum_sys::{Addr, Caps, Span, caps, round_up};
 use vellum_wire::door::Ask;
 use vellum_wire::held::{Amount, INTERVAL_MAX};
 
-/// The state of the process. A static, as hooks of `malloc` have no argument for it.
+/// The state of the process: a static, as the functions that `malloc` calls have no argument for it.
 struct Profile {
     state: Guarded<State>,
     /// The heap of sampled small blocks; null until the profile begins.

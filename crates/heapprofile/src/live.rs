@@ -1,8 +1,8 @@
-//! The sampled blocks in use: what each stands for, by address.
+//! The table of the sampled blocks in use: by address, the amount that a block stands for and its stack.
 //!
-//! A hash table of open addressing with linear probes, at most half full. A deletion moves later entries
-//! back, so that there are no tombstones (Knuth, *The Art of Computer Programming*, vol. 3, 6.4, algorithm
-//! R). The table is mapped memory, which doubles when it is full. A forked child has a copy.
+//! It is a hash table of open addressing with linear probes, at most half full. A deletion moves later
+//! entries back, so that there are no tombstones (Knuth, *The Art of Computer Programming*, vol. 3, 6.4,
+//! algorithm R). The table is mapped memory and doubles when it is full. A forked child has a copy.
 
 use vellum_sys::{PAGE, Span, map};
 use vellum_wire::held::Amount;

@@ -1,7 +1,7 @@
-//! The lock of the profile: held for moments, and tried for a bounded time.
+//! The lock of the profile: it is held for moments, and a thread tries to take it for a bounded time.
 //!
 //! The lock is taken inside the gate of the thread's heap. A signal handler that interrupts the holder finds
-//! the gate closed, and so does not come here.
+//! itself inside the gate, and so does not try to take the lock.
 
 use super::{PROFILE, State};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,11 +1,11 @@
 //! This process's part of the file in which profiles are kept ([`vellum_wire::held`]).
 //!
 //! - A process takes a part when it samples its first block.
-//! - A forked child has no part, whatever call forked it: the state of the parent's part is on a page that
+//! - A forked child has no part, whatever call forked it. The state of the parent's part is on a page that
 //!   the kernel clears in a child (`MADV_WIPEONFORK`). The child's first sample takes another part.
-//! - A child that shares its parent's memory (`vfork`) counts as the parent.
-//! - A *generation* distinguishes the blocks sampled before a fork from the process's own.
-//! - The file's memory is allocated a step ahead, as a touch on a full file system would end the process.
+//! - A child that shares its parent's memory (`vfork`) uses the parent's part.
+//! - A *generation* distinguishes blocks that were sampled before a fork from those of the process itself.
+//! - The file's memory is allocated a step ahead, as a write to a full file system would end the process.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;

@@ -1,10 +1,10 @@
 //! Probes for other profilers: `otel_memory:alloc` and `otel_memory:free`. Tracers (`perf`, `bpftrace`, the
 //! agents of OpenTelemetry) find them by the note section `.note.stapsdt`.
 //!
-//! A probe is one `nop`, which a tracer replaces. It is on the path of sampled blocks alone, and so free
-//! where none is sampled. The notes have the form of SystemTap's `sys/sdt.h`: three addresses (the probe; a
-//! section for prelinking: none; a semaphore: none) and three texts (provider, name, arguments as
-//! `SIZE@OPERAND`, negative if signed).
+//! A probe is one `nop`, which a tracer replaces. Only the path of sampled blocks has probes, so they cost
+//! nothing where none is sampled. A note is laid out as in SystemTap's `sys/sdt.h`: three addresses and three
+//! texts. The addresses are the probe's, a section's for prelinking (none) and a semaphore's (none). The
+//! texts are provider, name, and arguments (`SIZE@OPERAND`, negative if signed).
 
 use core::arch::asm;
 

@@ -1,7 +1,7 @@
 //! Lines of Python on the stack of a sampled block.
 //!
-//! The frames are the interpreter's ([`vellum_unwind::Interpreter`]). The kernel does all reads: an
-//! interpreter whose layout does not match its version costs lines, and does not end the program.
+//! They are read from the interpreter's frames ([`vellum_unwind::Interpreter`]). The kernel does all reads:
+//! if an interpreter's layout does not match its version, lines are missing, but the program does not crash.
 //!
 //! A line is entered in the part once ([`EntryKind::Line`]), under a hash of its number and names.
 

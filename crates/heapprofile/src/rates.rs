@@ -1,22 +1,21 @@
-//! Which blocks are sampled, and what a sample stands for.
+//! The choice of the blocks to sample, and the number of blocks and bytes that a sample stands for.
 //!
 //! Samples are the points of a Poisson process over the bytes that are allocated, one every *interval* on
-//! average: the gaps between points are exponential, `-interval · ln(u)`. A block is sampled if a point falls
-//! on it. That has no memory, so the bytes may be laid one behind the other in any order that does not depend
-//! on where the points are: by thread and size class, as here. A block of `s` bytes has a point with the
-//! probability `p(s) = 1 - exp(-s / interval)`; of the gap before a block, `floor(gap / s)` whole blocks pass
-//! first, which is geometric with that `p`.
+//! average. The gaps between points are exponential, `-interval · ln(u)`. A block is sampled if a point falls
+//! on it. The gaps are memoryless, so bytes may be counted in any order that is independent of the points:
+//! here by thread and size class. A block of `s` bytes has a point with the probability `p(s) = 1 - exp(-s /
+//! interval)`. Before the next sample, `floor(gap / s)` whole blocks pass, which is geometric with that `p`.
 //!
-//! **The estimator.** A sampled block stands for `1 / p(s)` blocks: with `X_i` 1 for a sampled block and 0
-//! for others, `E[sum X_i · y_i / p(s_i)] = sum y_i` for anything that blocks have, as `E[X_i] = p(s_i)`
+//! **The estimator.** A sampled block stands for `1 / p(s)` blocks. Let `X_i` be 1 for a sampled block and 0
+//! for others. As `E[X_i] = p(s_i)`, `E[sum X_i · y_i / p(s_i)] = sum y_i` for any quantity `y` of blocks
 //! (Horvitz and Thompson, "A generalization of sampling without replacement from a finite universe", 1952).
-//! So the bytes asked for, `y`, count as `y / p(s)`, where `s` is what the block takes of its class. It holds
-//! for whatever part of the blocks is looked at without regard to the samples: those of a stack, those in use
-//! now. The variance is `sum y_i² · (1 - p) / p`, for small blocks about the interval times the bytes: `n`
-//! samples say the bytes to one part in `sqrt(n)`.
+//! So the requested bytes `y` count as `y / p(s)`, where `s` is the size of the block. This holds for any set
+//! of blocks that is chosen without regard to the samples: those of a stack, those in use now. The variance
+//! is `sum y_i² · (1 - p) / p`, for small blocks about the interval times the bytes. The relative error of
+//! `n` samples is `1 / sqrt(n)`.
 //!
-//! Exponential numbers come without logarithms, by comparing uniform ones (von Neumann, "Various techniques
-//! used in connection with random digits", 1951), so that the library needs no mathematics of the C library.
+//! Exponential numbers are drawn by comparing uniform ones (von Neumann, "Various techniques used in
+//! connection with random digits", 1951), without logarithms, which would need the C library.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_wire::held::{Amount, BLOCK};
@@ -24,8 +23,8 @@ use vellum_wire::held::{Amount, BLOCK};
 /// The number of 64-bit numbers.
 const WHOLE: f64 = 18_446_744_073_709_551_616.0;
 
-/// Random numbers: xorshift (Marsaglia, "Xorshift RNGs", 2003), multiplied. Threads that meet here may draw
-/// the same number, and need not care.
+/// Random numbers: xorshift (Marsaglia, "Xorshift RNGs", 2003), multiplied. Threads that draw at once may
+/// get the same number, which is harmless.
 #[derive(Debug)]
 pub(super) struct Random(AtomicU64);
 

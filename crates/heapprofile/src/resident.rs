@@ -1,4 +1,4 @@
-//! The use of every resident page of the process.
+//! The count of the process's resident pages, by use.
 //!
 //! ```text
 //! /proc/self/smaps ─▶ resident bytes of each mapping ─▶ outside the allocator: code, stacks, files, …
@@ -7,16 +7,16 @@
 //! the page layer's count ─▶ cached;  what is left of the span: blocks in use
 //! ```
 //!
-//! The sum of the kinds is therefore the kernel's figure. Threads run during the count: a change in that time
-//! may or may not be counted.
+//! The sum of the kinds is therefore the kernel's figure. *Marked* pages may be taken by the kernel at any
+//! time. Threads run during the count: a change in that time may or may not be counted.
 //!
-//! # Who pins the holes
-//! A slab cannot be returned while one of its blocks is in use, nor can a page. The sampled blocks have
-//! stacks, but lie in the slabs of the sample heap. Each record therefore has the slab that would have served
-//! the request unsampled: its *neighbours*. A block with few neighbours left pins much free memory: its
-//! weight is the blocks that it stands for, times the holes of that slab for each block in use there. The
-//! holes of a class are counted, and divided by these weights. A block whose slab is gone or unknown has the
-//! average weight of its class.
+//! # Stacks that pin holes
+//! A slab cannot be returned while one of its blocks is in use, nor can a page. Sampled blocks have stacks,
+//! but lie in the slabs of the sample heap. Each record therefore has its *neighbours*, the slab that would
+//! have served the request unsampled. A block with few neighbours left pins much free memory. Its weight is
+//! the number of blocks that it stands for, times the holes of that slab for each block in use there. A
+//! class's holes are divided among its samples in proportion to these weights. A block whose slab is gone or
+//! unknown has the average weight of its class.
 
 use super::live::Sample;
 use core::sync::atomic::Ordering::{Relaxed, Release};

@@ -1,7 +1,8 @@
-//! The large tables of a profile: known instructions and lines, the index of stacks, and the buffers for
-//! counting resident memory.
+//! The large tables of a profile: known instructions and lines, the index of stacks, and buffers for counting
+//! resident memory.
 //!
-//! All are zero at first, and when a part begins. Unmapping clears them: a write would allocate every page.
+//! All are zero at first, and are cleared for each new part. Clearing drops their pages: writes would fill
+//! them.
 
 use super::index::Index;
 use super::part::Part;

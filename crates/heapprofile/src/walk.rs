@@ -1,13 +1,13 @@
-//! The stack of a sampled block: frames, innermost first, without those of this library and of libgc's
+//! The stack of a sampled block: its frames, innermost first, without those of this library and of libgc's
 //! interface over it.
 //!
-//! - Frames are left as by C++ exceptions. The rule from an instruction's frame to its caller's is computed
-//!   once for an instruction, and stored with the number of its module.
-//! - Modules come and go (`dlclose`): a stored rule is valid while its module has the same range, path and
-//!   dynamic section, which the loader reports again for each stack.
-//! - Code made at run time, and some code of compilers, has no tables: there the frame pointer is followed,
-//!   while it leads to instructions behind calls.
-//! - Words of the stack are read after a check that they are readable, some pages at a time: tables of
+//! - Frames are walked as by C++ exceptions. The rule that leads from an instruction's frame to its caller's
+//!   is computed once for each instruction, and stored with the number of its module.
+//! - Modules (the program and its libraries) may be unloaded (`dlclose`). A stored rule is valid while its
+//!   module has the same range, path and dynamic section, which the loader reports anew for each stack.
+//! - Code made at run time, and some code of compilers, has no tables. There the walk follows the frame
+//!   pointer, while it leads to instructions behind calls.
+//! - Words of the stack are read after a check that they are readable, some pages at a time. Tables of
 //!   hand-written code may be wrong, and the stack of a coroutine can end anywhere. A process that filters
 //!   its system calls has no such check, and relies on the tables.
 
@@ -36,7 +36,7 @@ const WORD: u64 = 8;
 /// Words before a stack's frames: those of its entry but for the head, which is added as it is entered.
 const OWN_WORDS: usize = STACK_WORDS - 1;
 
-/// The stored rules and modules. All zero: none.
+/// The stored rules and modules. All zero: nothing is stored.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Walker {
@@ -181,7 +181,7 @@ impl Stack {
     }
 }
 
-/// The part of the stack that can be read.
+/// The readable part of the stack.
 struct Window {
     from: usize,
     to: Cell<usize>,

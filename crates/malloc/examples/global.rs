@@ -1,4 +1,4 @@
-//! A Rust program whose memory is Vellum's: four threads that build, take apart and sum up trees.
+//! A Rust program that uses Vellum as its global allocator: four threads build, take apart and sum up trees.
 //!
 //! ```text
 //! cargo run --release -p vellum-malloc --example global

@@ -1,8 +1,8 @@
-//! `malloc`, `calloc` and `free`: fast paths that inline into the exported symbols, and their slow paths.
+//! `malloc`, `calloc` and `free`: fast paths, which are inlined into the exported symbols, and slow paths.
 //!
-//! The fast paths make no call, take no lock and test nothing that the slow path could: no *has this thread a
-//! heap?* (the empty heap's lists are empty), no *is the size zero?* (class 0 is empty), no *is the address
-//! null?* (it lies outside every span).
+//! A fast path makes no call, takes no lock, and has no test for special cases. A thread without a heap has
+//! the empty heap, whose lists are empty. A request of zero bytes has class 0, whose list is always empty. A
+//! null address lies outside the span of blocks, like an address of another allocator.
 
 use crate::class::{CLASSES, COARSE_GRANULE, FINE_MAX, GRANULE, SMALL_MAX, bytes_of};
 use crate::errno::out_of_memory;

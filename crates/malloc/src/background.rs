@@ -1,13 +1,13 @@
-//! Background work on the heaps of idle threads, by the page layer's helper; and starting and trimming.
+//! Background work on the heaps of idle threads, by the page layer's helper thread; and `malloc_trim`'s work.
 //!
-//! A heap is idle if its gate was not passed between two ticks: its thread sleeps, works elsewhere, or takes
-//! fast paths only. Once in such a pause the helper closes the gate and returns spare units, and slabs whose
-//! last blocks other threads have freed. Slabs in which the thread has a block stay, as the thread may free
-//! it this moment; so do the lists that `malloc` pops from, at most one slab a class. A heap without a thread
-//! returns these lists too.
+//! A heap is idle if its gate ([`crate::gate`]) was not passed between two ticks of the helper. Its thread
+//! sleeps, does other work, or takes fast paths only. Usually once in such a pause, the helper closes the
+//! gate and returns spare units, and slabs whose last blocks other threads have freed. It leaves slabs in
+//! which the thread has a block, as the thread may free the block at this moment. It also leaves the lists
+//! that `malloc` pops from (at most one slab for each class), unless the heap has no thread.
 //!
-//! Slabs that stay return the pages on which no block is in use ([`crate::scavenge`]). A round closes a gate
-//! for some slabs only, and then opens it for a moment.
+//! Slabs that stay return the pages on which no block is in use ([`crate::scavenge`]). The helper visits a
+//! few slabs while a gate is closed, opens the gate for a moment, and continues.
 
 use crate::heap::{Heap, LOST};
 use crate::pass::VISITORS_SLABS;

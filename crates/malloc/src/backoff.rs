@@ -1,5 +1,5 @@
-//! When the figures of `gauges` are counted next: for a small share of the time, and ever more seldom while
-//! nothing happens.
+//! The schedule of counting the figures of `gauges`: a count takes a small share of the time, and the pauses
+//! between counts grow while nothing happens.
 
 /// The shortest pause after a count, in durations of the count.
 const REST: u64 = 200;

@@ -1,14 +1,14 @@
-//! The stack that led to a misuse, a line a frame, without allocating.
+//! The stack that led to a misuse, printed without allocating: one line for each frame.
 //!
 //! ```text
 //!   at libfoo.so+0x1234
 //!   at program+0x5678
 //! ```
 //!
-//! `addr2line -e FILE 0x1234` prints function and line. Frames are left as by C++ exceptions (`.eh_frame`, by
-//! [`vellum_unwind`], over [`vellum_sys::loader`]), without frame pointers. Frames of this library at the top
-//! are omitted: the first line is the program's call. Every word is read only after a check that it is
-//! readable, as the misuse may have overwritten the stack.
+//! `addr2line -e FILE 0x1234` prints function and line. The walk uses the tables of C++ exceptions
+//! (`.eh_frame`, read by [`vellum_unwind`], found by [`vellum_sys::loader`]), not frame pointers. Frames of
+//! this library at the top are omitted: the first line is the program's call. A word is read only after a
+//! check that it is readable, as the misuse may have overwritten the stack.
 
 use crate::arch::here;
 use crate::modules::rule;

@@ -1,16 +1,16 @@
-//! Many blocks in one call.
+//! Allocation and release of many blocks in one call, such as the four million nodes of a program's lists.
 //!
-//! Source: the paper's section 4.2, after the proposal N1527 to the C committee. A program that needs four
-//! million list nodes requests them in one call.
+//! Source: Douglas 2011, "User Mode Memory Page Management", section 4.2, after the proposal N1527 to the C
+//! committee.
 //!
 //! - A batch of one size takes whole units from the page layer, many under one lock, and computes the
 //!   addresses of blocks without touching them. Fewer blocks than a slab holds come from the ordinary lists.
-//! - A batch free finds runs of neighbours in the array. A run that is a whole slab returns the unit
-//!   untouched; a shorter run is linked and credited at once.
+//! - A batch free finds runs of neighbouring blocks in the array. If a run is a whole slab, its unit is
+//!   returned untouched. The blocks of a shorter run return to their slab together.
 //! - Blocks of a batch are ordinary blocks: each can be freed alone, and a batch free takes any blocks.
 //!
 //! Departure: N1527 has descriptor structures. These functions take arrays of addresses and sizes, and return
-//! how many requests succeeded, always the first ones.
+//! the number of requests that succeeded, always the first ones.
 
 use crate::alloc::{free, malloc};
 use crate::class::{SHAPES, SMALL_MAX, class_of};

@@ -1,22 +1,22 @@
-//! Size classes: which sizes share a slab.
+//! Size classes: the block sizes. Requests of similar sizes get blocks of one class, from the same slabs.
 //!
-//! A class every 16 bytes up to [`EXACT_MAX`], where half of all requests are and a step of 16 wastes less
-//! than the header of a boundary-tag allocator; above, eight classes a doubling up to [`SMALL_MAX`], so that
-//! at most one ninth of a block is lost. More classes would waste less in blocks and more in slabs that are
-//! partly empty. Larger blocks are whole extents of the page layer.
+//! Up to [`EXACT_MAX`] there is a class for every 16 bytes. Half of all requests are that small, and a step
+//! of 16 wastes less than the header of a boundary-tag allocator. Above, up to [`SMALL_MAX`], each doubling
+//! has eight classes, so that at most one ninth of a block is lost. More classes would waste less in blocks
+//! and more in partly empty slabs. Larger blocks are whole extents of the page layer.
 //!
 //! ```text
 //! class   0        1   2   3  ..  16    17    18  ..  24    25  ..  32    33  ..    64
 //! bytes  (16)     16  32  48  .. 256   288   320  .. 512   576  .. 1024  1152 .. 16384
 //! ```
 //!
-//! `malloc` reads the class from one of two tables: by granules up to [`FINE_MAX`], and by [`COARSE_GRANULE`]
-//! bytes above. No branch depends on which of the common sizes is requested. Each heap has its own
-//! ([`crate::heap::Heap::fine`]). `malloc(0)` needs no test: the list of class 0 is always empty, and the
-//! slow path serves the request from class 1.
+//! `malloc` reads the class from one of two tables in the heap ([`crate::heap::Heap::fine`]). One has an
+//! entry for each 16 bytes up to [`FINE_MAX`], the other for each [`COARSE_GRANULE`] bytes above. No branch
+//! depends on which of the common sizes is requested. `malloc(0)` needs no test: the list of class 0 is
+//! always empty, and the slow path serves the request from class 1.
 //!
-//! Invariants: `bytes_of(class_of(n)) >= n`; classes grow strictly from 1 on; every class is a multiple of 16
-//! bytes.
+//! Invariants: `bytes_of(class_of(n)) >= n`; block sizes grow strictly from class 1 on; every block size is a
+//! multiple of 16 bytes.
 
 use vellum_pages::{PAGE, UNIT};
 

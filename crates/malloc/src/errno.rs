@@ -1,4 +1,4 @@
-//! The calling thread's `errno`, by which the C library and its callers learn why a request failed.
+//! The calling thread's `errno`, which is set to `ENOMEM` when a request for memory fails.
 
 use core::ptr::null_mut;
 

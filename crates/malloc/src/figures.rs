@@ -1,10 +1,10 @@
-//! Figures of the process's memory: the bytes in use, free and returned, counted block by block.
+//! Figures of the process's memory: the bytes in use, free and returned to the kernel, counted slab by slab.
 //!
-//! The fast paths count nothing. A count visits all slabs while their threads run, so that a block that
-//! changes in that time may count as before or as after. Blocks on a heap's own list count as in use in their
-//! slab, so these lists are walked too. A walk ends where a seal is not valid, as another thread may be
-//! changing the list. The page layer is locked while a list is walked: the slab of the list's blocks can
-//! neither be unmapped nor become inaccessible.
+//! The fast paths count nothing. A count visits all slabs while threads run, so a block that changes during
+//! the count may or may not be counted. Slabs count blocks on a heap's own list as in use, so these lists are
+//! walked and subtracted. A walk ends at a block without a valid seal, as another thread may be changing the
+//! list. The page layer is locked while a list is walked: the slab of the list's blocks can neither be
+//! unmapped nor become inaccessible.
 
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;
@@ -14,12 +14,12 @@ use crate::{registry, units};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{PAGE, Pages, UNIT};
 
-/// Bytes, by what they are. Blocks count whole, as `malloc_usable_size` does.
+/// Bytes of the process's memory, by their use. Blocks count whole, as in `malloc_usable_size`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Bytes of blocks in use.
     pub in_use: usize,
-    /// Free beside blocks in use: in slabs, and kept by threads for their next requests. Frames are there.
+    /// Free bytes of slabs, and of memory that threads keep for their next requests. They have frames.
     pub free_in_slabs: usize,
     /// Bytes of pages inside slabs whose frames were returned.
     pub returned: usize,

@@ -1,6 +1,6 @@
-//! A heap returns its free memory: lists to their slabs, and slabs without a block in use to the page layer.
+//! Returns a heap's free memory: lists to their slabs, and slabs without a block in use to the page layer.
 //!
-//! This happens when a thread ends, and in `malloc_trim`. All functions here run inside the heap's gate.
+//! A thread's end, `malloc_trim` and the helper thread cause this. All functions run inside the heap's gate.
 
 use crate::class::CLASSES;
 use crate::heap::{Bin, Heap};

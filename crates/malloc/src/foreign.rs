@@ -1,11 +1,11 @@
-//! Blocks of other allocators that reach Vellum's functions. There are two kinds:
+//! Blocks of other allocators that are passed to Vellum's functions. There are two kinds:
 //!
-//! - In passthrough, all blocks except Vellum's early ones are the next allocator's.
+//! - In passthrough mode, all blocks are the next allocator's, except those that Vellum allocated earlier.
 //! - A library loaded with `RTLD_DEEPBIND` calls the C library's `malloc` directly, and other code frees the
-//!   block by Vellum's `free`. Such a block lies between the program's break at start and now, or has the
-//!   header that glibc gives blocks of mappings and of threads' arenas.
+//!   block by Vellum's `free`. Such a block lies between the program's break at the start and now, or has
+//!   glibc's header for blocks of mappings and of threads' arenas.
 //!
-//! The block goes to its allocator. Any other address ends the process.
+//! The call is forwarded to the block's allocator. An address of neither kind ends the process.
 
 use crate::passthrough::Next;
 use crate::state::MALLOC;

@@ -1,17 +1,17 @@
-//! The gate of a heap: either the heap's thread changes the heap, or for a moment the helper.
+//! The gate of a heap: a lock by which either the heap's thread or the helper thread changes the heap.
 //!
-//! The thread enters on each of its slow paths, so that entering must cost next to nothing; the helper enters
-//! a few times a second at most. The algorithm is Dekker's, with a fence on the helper's side only:
+//! The thread enters on each of its slow paths, so entering must cost almost nothing. The helper closes the
+//! gate a few times a second at most. The algorithm is Dekker's, with a fence on the helper's side only:
 //!
 //! - the thread stores *inside* and then loads *closed*, with a compiler fence between the two;
 //! - the helper stores *closed*, has every processor that runs this process execute a full fence by
 //!   `membarrier`, and then loads *inside*.
 //!
-//! The later of the two sees the other. Fast paths do not enter: the helper does not touch their data (the
-//! heap's lists, and `free` and `needed` of slabs with blocks in use). Without `membarrier` only the thread
-//! ever enters, and an idle thread's free slabs stay until its next call.
+//! At least one of the two therefore sees the other's store. Fast paths do not enter: the helper does not
+//! touch their data (the heap's lists, and `free` and `needed` of slabs with blocks in use). Without
+//! `membarrier` only the thread ever enters, and an idle thread's free slabs stay until its next call.
 //!
-//! `turns` is odd while the thread is inside. It never falls: two equal readings mean an idle thread.
+//! `turns` is odd while the thread is inside. It never falls: if two readings are equal, the thread was idle.
 
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use vellum_sys::thread;

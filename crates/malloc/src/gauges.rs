@@ -1,4 +1,4 @@
-//! Publishes the process's figures on the board: now and then by the helper, and when the process ends.
+//! Publishes the process's memory figures on the board: now and then by the helper thread, and at exit.
 
 use crate::figures::figures;
 use crate::registry;

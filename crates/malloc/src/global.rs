@@ -1,4 +1,4 @@
-//! Vellum as a Rust program's allocator.
+//! Vellum as the global allocator of a Rust program.
 
 use crate::class::GRANULE;
 use crate::resize::move_to;

@@ -1,28 +1,29 @@
-//! A heap: what one thread allocates from.
+//! A heap: the lists of memory that one thread allocates from.
 //!
 //! ```text
 //! Heap   free[c] ──▶ block ──▶ block ──▶ …     the list malloc pops from: blocks of one slab
-//!        bins[c] ──▶ awake slabs (with free blocks), and the slab being carved
+//!        bins[c] ──▶ awake slabs (with free blocks), and the slab being carved into blocks
 //!        spares      idle units kept for the next slab
 //!        woken   ──▶ slabs to which other threads have returned blocks
 //! ```
 //!
-//! `malloc` pops `free[c]`; `free` pushes on the block's own slab. An empty `free[c]` is filled, in this
-//! order, from an awake slab (its whole list), a slab of a heap whose thread has ended, one more page of the
-//! class's newest slab, or a new unit: touched memory goes first. Blocks in `free[c]` count as in use, so
-//! that their slab is not returned.
+//! `malloc` pops `free[c]`, where `c` is the size class; `free` pushes on the list of the block's slab. An
+//! empty `free[c]` is filled from an awake slab (its whole list), a slab of a heap whose thread has ended,
+//! one more page of the class's newest slab, or a new unit. This order uses touched memory first. Blocks in
+//! `free[c]` count as in use, so that their slab is not returned.
 //!
-//! A slab wakes after a few frees ([`Shape::wake`](crate::class::Shape)). If its class's list is empty then,
-//! its blocks go there at once: a program that allocates and frees in step uses a few warm blocks. A slab
-//! whose blocks are all free is returned as a unit.
+//! A slab that is not awake wakes after a few frees ([`Shape::wake`](crate::class::Shape)). If `free[c]` is
+//! empty then, the slab's free blocks go there at once: a program that allocates and frees in turn uses a few
+//! warm blocks. A slab whose blocks are all free is returned as a unit.
 //!
 //! # Invariants
 //! - Every block of `free[c]` belongs to one slab of class `c`.
 //! - A slab is on its class's list exactly while it is awake. A slab with vacated pages ([`crate::vacated`])
 //!   is awake.
-//! - A slab is returned only with nothing live, nothing remote, and not *notified* ([`crate::remote`]).
-//! - A slab asleep has a live block: its free blocks have reached neither of the two thresholds, whose sum is
-//!   at most the capacity. The slab being carved may be smaller, and stays for that reason.
+//! - A slab is returned only if it has no block in use and none on its remote list, and is not *notified*
+//!   ([`crate::remote`]).
+//! - A slab asleep has a block in use: its free blocks have reached neither of the two thresholds, whose sum
+//!   is at most the capacity. The slab being carved may have fewer blocks than that; see `sweep`.
 
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::countdown::Countdown;
@@ -62,7 +63,7 @@ pub(crate) struct Bin {
     counted: Cell<u32>,
 }
 
-/// A thread's heap. All zero is a valid heap, of which nothing can be had.
+/// A thread's heap. All zero is a valid heap that has no blocks.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Heap {

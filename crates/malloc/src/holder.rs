@@ -1,4 +1,4 @@
-//! The holder of a block: decided here, once, for every function that gets an address.
+//! The holder of a block: a slab, the page layer, the pager or another allocator, found from its address.
 
 use crate::slab::Slab;
 use crate::small::check_live;

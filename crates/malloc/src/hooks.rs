@@ -1,4 +1,4 @@
-//! The functions by which this crate calls a sampler ([`crate::sampling`]).
+//! The table of functions by which this crate calls a sampler of blocks ([`crate::sampling`]).
 
 use vellum_sys::Span;
 use vellum_wire::door::Ask;

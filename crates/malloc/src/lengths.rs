@@ -1,10 +1,10 @@
-//! Length words of large blocks, in the side table: neither `free` nor `malloc_usable_size` of a shorter
-//! block needs the page layer. A unit that is no slab uses the second half of its description as one word a
-//! page ([`Slab::lengths`]).
+//! Length words: the lengths of large blocks, in the side table. With them, neither `free` nor
+//! `malloc_usable_size` of a shorter block calls the page layer. A unit that is no slab has a word for each
+//! page in the second half of its description ([`Slab::lengths`]).
 //!
-//! | word | the page is |
+//! | word | meaning for its page |
 //! | --- | --- |
-//! | 0 | not the start of a block with a length word: the page layer has its length |
+//! | 0 | not the start of a block, or only the page layer has the block's length |
 //! | n | the start of a block in use of n pages |
 //! | n, [`KEPT`] | the start of a block of n pages in some magazine: freeing it again is refused |
 //! | n, [`SAMPLED`] | the start of a sampled block in use ([`crate::sampling`]), of n pages; of any length if n is 0 |

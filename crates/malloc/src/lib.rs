@@ -1,9 +1,8 @@
-//! Vellum's malloc.
+//! Vellum's malloc: a general-purpose allocator with a heap for each thread.
 //!
 //! Small blocks (up to 16 KiB) come from **slabs**: units of 64 KiB with blocks of one size class. Larger
-//! blocks are **extents** of the page layer, exact to the page. A thread allocates from its **heap** and
-//! frees a block to the block's slab: directly if the slab is its heap's, else through the slab's **remote
-//! list**.
+//! blocks are **extents** of the page layer, of whole pages. A thread allocates from its **heap**. It frees a
+//! block to the block's slab: directly if the slab is its heap's, else through the slab's **remote list**.
 //!
 //! ```text
 //!   thread ──▶ Heap ──▶ bins ──▶ Slab (side table) ─ ─ ─▶ unit of 64 KiB
@@ -13,16 +12,16 @@
 //!             block ▶ block     blocks  other threads' frees
 //! ```
 //!
-//! - A slow path asks `serve` which way a request goes, and `holder` whose a block is; `mode` has the one
-//!   word that both depend on.
+//! - `serve` decides which part serves a request on a slow path, and `holder` which part has a block. Both
+//!   depend on the mode of the process, one word (`mode`).
 //! - The pages of a slab on which no block is in use return to the kernel (`vacated`, `scavenge`).
-//! - Free blocks are sealed (`seal`): lists cannot be forged, and a second free is found. `harden` finds
-//!   more.
+//! - Free blocks are sealed (`seal`): lists cannot be forged, and a second free is found. The hardened mode
+//!   finds more misuse (`harden`).
 //! - A sampler above this crate may record a block with its stack until it is freed (`sampling`,
 //!   `countdown`).
 //!
-//! This crate never allocates from itself, never panics on a path that a program can reach, has no records
-//! inside blocks in use or units, and touches no page before a block on it is needed.
+//! This crate never allocates from itself, and never panics on a path that a program can reach. It keeps no
+//! records in units, except in free blocks, and touches no page before a block on it is needed.
 
 // The model checker builds `remote` alone, over its own atomics: see tests/loom.rs.
 #![cfg(not(loom))]

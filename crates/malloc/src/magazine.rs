@@ -1,8 +1,8 @@
-//! Magazines: large blocks that a thread freed a moment ago.
+//! Magazines: the large blocks that a thread freed last, kept for its next requests.
 //!
 //! A freed block of up to [`KEPT_PAGES_MAX`] pages first waits in its thread's magazine. The next request of
-//! exactly that many pages gets it without a lock. A waiting extent is sealed as a free small block is
-//! ([`crate::seal`]): a write after its free ends the process when it leaves.
+//! exactly that many pages gets it without a lock. A waiting extent is sealed like a free small block
+//! ([`crate::seal`]): if the seal was overwritten, the process ends when the extent leaves the magazine.
 
 use crate::lengths::length_of;
 use crate::misuse;

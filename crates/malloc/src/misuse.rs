@@ -1,6 +1,6 @@
-//! Reports of a program's misuse of its memory, and the end of it.
+//! Reports of a program's misuse of its memory, each of which ends the process.
 //!
-//! A report is one line on standard error, written without allocating, and the stack; then the process
+//! A report is one line on standard error, written without allocating, and the stack. Then the process
 //! aborts, as memory with wrong records must not be used further.
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //!   at libfoo.so+0x1234
 //! ```
 //!
-//! Caught always, and more by `harden`:
+//! These are always caught, and the hardened mode catches more (`harden`):
 //! - a block freed, resized or measured after it was freed, until its address is handed out again;
 //! - an address inside a block, or outside the memory of all blocks;
 //! - an overwritten link of a free block.

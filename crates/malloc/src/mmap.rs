@@ -2,22 +2,21 @@
 //!
 //! Some programs take most of their memory by `mmap` (a compiler's collected heap, an interpreter's arenas).
 //! Vellum serves a private, anonymous, readable and writable mapping at any address as a block of zeroed
-//! pages, from the cache or from memory that gets huge pages; `munmap` returns it there. All other mappings
-//! are the kernel's. A call that names addresses is cut into regions of one owner each
-//! ([`vellum_pages::Owner`]), and the regions that are not Vellum's go to the kernel.
+//! pages. These come from the page layer's cache or from memory that gets huge pages, and `munmap` returns
+//! them there. The kernel serves all other mappings. A call that names addresses is divided into regions of
+//! one owner each ([`vellum_pages::Owner`]); the kernel gets the regions that are not Vellum's.
 //!
-//! | call | served mapping | freed memory of Vellum's |
+//! | call | on a served mapping | on free memory of Vellum's |
 //! | --- | --- | --- |
-//! | `mmap` with `MAP_FIXED` | replaced, mapped anew when it is unmapped | claimed first, so that nobody else gets it |
+//! | `mmap` with `MAP_FIXED` | replaces it; mapped anew when it is unmapped | claims it first, before other requests |
 //! | `mmap` with `MAP_FIXED_NOREPLACE` | `EEXIST` | as `MAP_FIXED` |
-//! | `munmap` | given back | nothing to do, as for any hole |
-//! | `mremap` | resized, or moved by the kernel | `EFAULT` |
-//! | `mprotect`, `mlock`, … | the kernel's; mapped anew when it is unmapped | `ENOMEM`, as for a hole |
-//! | `madvise` | the kernel's; huge pages by our own rules | `ENOMEM` |
+//! | `munmap` | returns it to the page layer | nothing to do, as for any hole |
+//! | `mremap` | resizes it, or the kernel moves it | `EFAULT` |
+//! | `mprotect`, `mlock`, … | the kernel's call; mapped anew when it is unmapped | `ENOMEM`, as for a hole |
+//! | `madvise` | the kernel's call, but Vellum decides on huge pages | `ENOMEM` |
 //!
 //! A program can see two departures from the kernel's behaviour: unmapped memory may still be readable, and
-//! address space that Vellum has reserved is occupied. Calls of the C library for its own memory do not come
-//! here.
+//! address space that Vellum has reserved is occupied. The C library's own calls of `mmap` do not come here.
 
 use crate::state::MALLOC;
 use crate::{mode, paged, units};

@@ -1,16 +1,16 @@
-//! The mode of the process: which way its requests take past the fast paths.
+//! The mode of the process, which decides how requests that leave the fast paths are served.
 //!
 //! | mode | set by | requests are served by |
 //! | --- | --- | --- |
-//! | undecided | nobody: the first mode | the first slow path decides |
+//! | undecided | nothing: the initial mode | the first slow path decides |
 //! | deciding | [`special`] | the page layer, without a heap |
 //! | usual | [`special`] | slabs, extents, the pager |
 //! | hardened | [`harden`], while there is one thread | `harden` |
-//! | sampled | [`sample`], at any time | the sampler, which samples some and leaves the others to the usual way |
+//! | sampled | [`sample`], at any time | the sampler, or as in the usual mode if the block is not sampled |
 //! | passthrough | [`special`], [`pass_through`] | the next allocator, for threads without a heap |
 //!
-//! One word has the mode and, in its upper half, another process's request ([`vellum_wire::door`]): a slow
-//! path tests one word for all of these. A process leaves the usual mode at most once.
+//! One word holds the mode and, in its upper half, another process's request ([`vellum_wire::door`]), so that
+//! a slow path tests one word. A process leaves the usual mode at most once.
 
 use crate::hooks::Hooks;
 use crate::passthrough::{self, Next};

@@ -1,6 +1,5 @@
-//! Rules for leaving the frames of instructions, from their modules' mapped tables.
-//!
-//! Two users: the stack that led to a misuse (`backtrace`), and the stacks of sampled blocks (`sampling`).
+//! Unwind rules of instructions, from the tables in their modules' mappings (program and libraries), for the
+//! stack that led to a misuse (`backtrace`).
 
 use vellum_sys::loader::{self, Module};
 use vellum_unwind::{Rule, Tables};

@@ -1,10 +1,10 @@
-//! Blocks and mappings out of memory objects of Vellum's own pager, when the user has limited the page frames
-//! they may have.
+//! Paged blocks and mappings: objects of Vellum's own pager, used if the user has limited the page frames of
+//! the program's memory.
 //!
 //! - A block of [`PAGED_MIN`] bytes or more is an object of the pager instead of an extent of the page layer.
-//! - Once all memory is paged (`units`), so are the other blocks that are not small, and the mappings that
-//!   Vellum serves.
-//! - Objects lie outside the span of small blocks, so that the fast paths do not test for them.
+//! - Once all memory is paged (`units`), the other blocks that are not small are objects, and so are the
+//!   mappings that Vellum serves.
+//! - Objects lie outside the span of small blocks, so that the fast paths need no test for them.
 //! - The page layer's own records are not paged.
 
 use crate::class::SMALL_MAX;

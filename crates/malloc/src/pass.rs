@@ -1,7 +1,7 @@
-//! The progress of a heap's pass over its slabs, for [`crate::scavenge`].
+//! The progress of a heap's pass over its slabs, which returns unused pages ([`crate::scavenge`]).
 //!
-//! The helper and `malloc_trim` request passes, which run inside the heap's gate. A request during a pass is
-//! not lost: another pass follows. An eager pass takes the place of one that is not eager.
+//! The helper thread and `malloc_trim` request passes, which run inside the heap's gate. A request for an
+//! eager pass is never lost: the pass replaces one that is not eager, and follows one that is.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};

@@ -1,14 +1,14 @@
-//! Passthrough: the program's memory stays with the allocator that it has without Vellum.
+//! Passthrough mode: requests are forwarded to the allocator that the program has without Vellum.
 //!
-//! The runtime decides this once, early: by the user's request, for a program with its own allocator, or
+//! The runtime selects this mode once, early: at the user's request, for a program with its own allocator, or
 //! under a memory checker. From then on threads get no heap, and the slow path forwards every request. Blocks
-//! handed out before stay Vellum's, and are recognised by their address.
+//! that Vellum handed out before stay Vellum's, and are recognised by their address.
 //!
-//! Two cases cannot wait for the runtime, as the dynamic linker and the constructors of libraries allocate
-//! before it starts. The first request therefore tests for them ([`choose`]), without allocating:
+//! In two cases the mode is selected before the runtime starts, as the dynamic linker and the constructors of
+//! libraries allocate earlier. The first request tests for these cases ([`choose`]), without allocating:
 //!
 //! - A sanitizer's runtime is loaded. It would end the process if it found Vellum's arenas mapped.
-//! - The kernel is not suited. A program without another allocator, as a static one, then ends with a
+//! - The kernel is not suited. If the program has no other allocator, as a static one, it ends with a
 //!   message.
 
 use crate::class::GRANULE;

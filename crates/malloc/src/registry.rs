@@ -1,7 +1,7 @@
-//! All heaps of the process; [`crate::threads`] has the heap of a thread.
+//! The list of all heaps of the process. For the heap of a thread, see [`crate::threads`].
 //!
-//! A heap outlives its thread: when the thread ends, its heap, with the blocks in use, becomes an orphan, and
-//! the next thread that needs a heap adopts it whole. Heaps are never unmapped.
+//! A heap outlives its thread: when the thread ends, its heap, with the blocks in use, becomes an orphan. The
+//! next thread that needs a heap adopts it whole. Heaps are never unmapped.
 
 use crate::heap::{A_THREAD, A_VISITOR, HEAP_BYTES, Heap, NOBODY};
 use crate::slab::Slab;

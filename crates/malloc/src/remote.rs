@@ -1,4 +1,4 @@
-//! Blocks freed by threads that do not own their slab: two lock-free words.
+//! Blocks freed by threads that do not own their slab, in lock-free stacks of one word each.
 //!
 //! Each slab has a [`RemoteList`], a stack of blocks: any thread pushes, and the owner takes the whole stack.
 //! Its word also has the number of blocks, so that the owner need not walk them. Each heap has a [`Woken`]
@@ -6,22 +6,22 @@
 //!
 //! ```text
 //! word of a RemoteList   63      33  32    31 .. 16   15 .. 0
-//!                       ┌──────────┬──────┬──────────┬─────────────┐
-//!                       │    0     │notif.│  blocks  │ granule + 1 │   last field 0: no block
-//!                       └──────────┴──────┴──────────┴─────────────┘
+//!                       ┌──────────┬──────┬──────────┬─────────────┐   granule: place of the newest block in
+//!                       │    0     │notif.│  blocks  │ granule + 1 │   its unit; last field 0: no block
+//!                       └──────────┴──────┴──────────┴─────────────┘   notif.: the bit *notified*
 //! ```
 //!
 //! - The push that makes the list long enough sets *notified*, and its thread alone then puts the slab on the
-//!   heap's stack. [`RemoteList::take`] leaves the bit. [`RemoteList::drain`] clears it, for a slab just
-//!   taken off the stack. A slab is therefore on a stack at most once, and is not returned while the bit is
-//!   set.
-//! - While the owner's gate is held, blocks behind the head may leave the list (`vacated`). They stay in the
-//!   count: it is the number of blocks freed, and the list has those that can be handed out at once.
+//!   heap's stack. [`RemoteList::take`] leaves the bit. [`RemoteList::drain`] clears it, for a slab that was
+//!   just taken off the stack. A slab is therefore on a stack at most once, and is not returned while the bit
+//!   is set.
+//! - While the owner's gate is held, blocks behind the head may leave the list (`vacated`), but stay in the
+//!   count. The count is the number of blocks freed; the list has those that can be handed out at once.
 //! - A push compares and swaps the whole word, and a take exchanges it. A block that returns to the head
-//!   between a push's load and swap is the right head again: there is no ABA problem, which needs pops of one
-//!   element.
+//!   between a push's load and swap is the right head again. There is no ABA problem, which needs pops of
+//!   single elements.
 //!
-//! The module is written over `loom`'s atomics under `--cfg loom`, where its tests explore the interleavings.
+//! Under `--cfg loom` the module uses `loom`'s atomics, with which tests explore the interleavings.
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -50,7 +50,7 @@ pub(crate) enum Pushed {
     Twice,
 }
 
-/// A slab's stack of blocks freed by others.
+/// A slab's stack of blocks freed by other threads than the owner.
 #[derive(Debug)]
 pub(crate) struct RemoteList(AtomicU64);
 
@@ -154,7 +154,7 @@ pub(crate) trait Wakeable: Sized {
     fn successor(&self) -> &AtomicPtr<Self>;
 }
 
-/// A heap's stack of slabs to visit: many push, the owner takes all.
+/// A heap's stack of slabs to visit: many threads push, and the owner takes the whole stack.
 #[derive(Debug)]
 pub(crate) struct Woken<T>(AtomicPtr<T>);
 

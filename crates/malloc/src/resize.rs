@@ -1,7 +1,7 @@
-//! `realloc`.
+//! `realloc`: blocks are resized in place if possible, and copied otherwise.
 //!
-//! A small block stays in place while its class fits and half of it stays in use; otherwise it is copied. The
-//! page layer grows and shrinks a large block, in place or by moving it. A change of kind is a copy.
+//! A small block stays in place if the new size fits and is at least half of the block. The page layer
+//! resizes a large block, in place or by moving it. A change between these kinds is a copy.
 
 use crate::alloc::{free, malloc};
 use crate::class::{REQUEST_MAX, SMALL_MAX};

@@ -1,11 +1,11 @@
-//! The interface for a sampler of blocks: a crate above this one, `vellum-heapprofile`.
+//! The interface for a sampler of blocks: `vellum-heapprofile`, a crate that uses this one.
 //!
-//! The sampler installs one table of functions, which the slow paths call from [`sample`] on. The rest of
-//! this file gives the sampler access to the heaps.
+//! The sampler installs one table of functions, which the slow paths call once [`sample`] has been called.
+//! The rest of this file gives the sampler access to the heaps.
 //!
-//! A sampled small block comes from a [`SampleHeap`], which no thread has: every thread's `free` takes the
-//! block for another thread's and comes to the slow path. A sampled large block has a mark in its length word
-//! (`lengths`).
+//! A sampled small block comes from a [`SampleHeap`], which belongs to no thread. Every thread's `free`
+//! therefore takes the slow path, as for another thread's block. A sampled large block has a mark in its
+//! length word (`lengths`).
 
 pub use crate::arch::here;
 pub use crate::class::{CLASSES, bytes_of, class_of};
@@ -73,7 +73,7 @@ impl Drop for Inside {
     }
 }
 
-/// The heap of sampled small blocks. It shares no slabs with others.
+/// The heap of sampled small blocks. It shares no slabs with other heaps.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct SampleHeap(Heap);

@@ -1,4 +1,4 @@
-//! Free blocks are sealed: their link cannot be forged, and a block that is free shows it.
+//! Seals of free blocks, by which a forged link and a second free are found.
 //!
 //! A free block's first word leads to the next free block; its second is the link's **seal**:
 //!
@@ -8,21 +8,21 @@
 //!              └────────┴────────────────────────┴ ─ ─
 //! ```
 //!
-//! `KEY` is random, one a process, but for its highest byte.
+//! `KEY` is random, one for each process, except for its highest byte.
 //!
-//! - **A forged link ends the process.** Taking a block off a list compares the two words, so that no
-//!   overwritten address is handed out: an attacker who can write to free memory must guess 56 bits. With the
+//! - **A forged link ends the process.** The two words are compared when a block leaves a list, so that no
+//!   overwritten address is handed out. An attacker who can write to free memory must guess 56 bits. With the
 //!   block's address in the sum, a sealed pair is not valid in another block.
-//! - **A second free ends the process.** The seal is zeroed when a block is handed out: a block that is freed
-//!   with a valid seal is free already. The highest byte of the key, and so of every seal, is [`MARK`]: the
-//!   fast path of `free` tests that byte alone. Blocks of a batch were on no list, and may hold an old seal:
-//!   their slabs are marked ([`crate::slab::Slab::unclean`]).
+//! - **A second free ends the process.** The seal is zeroed when a block is handed out, so a block that is
+//!   freed with a valid seal is free already. The highest byte of the key, and so of every seal, is [`MARK`].
+//!   The fast path of `free` tests that byte alone. Blocks of a batch were on no list, and may hold an old
+//!   seal: their slabs are marked ([`crate::slab::Slab::unclean`]).
 //! - **A forked child** may find another thread's fast path half done. The seal is therefore written before
-//!   the block is on a list, and zeroed after it has left.
-//! - An attacker who can *read* a free block and has its address can compute the key.
+//!   the block is on a list, and zeroed after the block has left the list.
+//! - **A limit:** an attacker who can *read* a free block and has its address can compute the key.
 //!
-//! Why not an encoded link? The comparison is not on the path from one link to the next, so that it costs no
-//! latency. Encoding and decoding take more instructions. Where a few low bytes are overwritten, an encoded
+//! Why not an encoded link? The comparison is not on the path from one link to the next, so it costs no
+//! latency. Encoding and decoding take more instructions. If only a few low bytes are overwritten, an encoded
 //! link still decodes to some address of the slab, while the seal fails.
 
 use crate::arch;

@@ -1,11 +1,11 @@
-//! The path of an allocation request: decided here, once, for every function that allocates.
+//! The decision which part serves an allocation request, for every function that allocates.
 //!
 //! ```text
 //! malloc ─▶ list empty, or large ─▶ serve ─▶ Slab, Magazine, Extent, Paged    the usual mode
 //!                                         └▶ Hardened, Sampled, Next          other modes
 //! ```
 //!
-//! `Paged` is a memory object of the pager, `Next` the allocator that comes after this library.
+//! The names are variants of [`Way`]. `Paged` is an object of the pager, `Next` the program's next allocator.
 
 use crate::class::{GRANULE, REQUEST_MAX, SMALL_MAX, aligned_class_of, bytes_of, class_of};
 use crate::errno::out_of_memory;

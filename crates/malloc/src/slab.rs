@@ -1,18 +1,19 @@
 //! A slab: 64 KiB of blocks of one class, and the 128 bytes that describe it.
 //!
-//! The description lies in the page layer's side table, at a place computed from any block's address; the
-//! unit holds nothing but blocks. A slab of 4096-byte blocks therefore has sixteen, page-aligned, and
-//! returning a unit touches none of its pages.
+//! The description lies in the page layer's side table, at an address computed from any block's address. The
+//! 64 KiB (the unit) hold only blocks. A slab of 4096-byte blocks has sixteen, page-aligned, and returning
+//! the unit touches none of its pages.
 //!
 //! ```text
 //! unit     ┌─────┬─────┬─────┬─ ─ ─┬─────┬ ─ ─ ─ ─ ─ ─ ─ ┐
-//!          │  0  │  1  │  2  │     │ n-1 │ not yet carved  n = carved
+//!          │  0  │  1  │  2  │     │ n-1 │ not yet carved  n = carved, the blocks laid out so far
 //!          └─────┴─────┴─────┴─ ─ ─┴─────┴ ─ ─ ─ ─ ─ ─ ─ ┘
 //! ```
 //!
-//! A slab is **awake** while it is on its class's list with free blocks, and **asleep** once its free blocks
-//! are the heap's and few have come back. The counter `needed` falls with every free by the owner. Zero means
-//! *completely free* for an awake slab and *wake it* for a slab asleep: `free` tests one counter.
+//! A slab is **awake** while it is on its class's list with free blocks. It falls **asleep** when the heap
+//! takes its free blocks, and wakes when enough blocks have come back. The counter `needed` falls with every
+//! free by the owner. At zero, an awake slab is *completely free*, and a slab asleep must *wake*: `free`
+//! tests one counter.
 //!
 //! | fields | read by | written by |
 //! | --- | --- | --- |
@@ -32,7 +33,7 @@ use core::sync::atomic::{
 };
 use vellum_pages::{PAGE, UNIT, UNIT_SIDE};
 
-/// A heap, of which this file needs the address alone.
+/// A heap, of which this file uses only the address.
 #[derive(Debug)]
 pub(crate) enum AnyHeap {}
 

@@ -1,4 +1,4 @@
-//! Frees of small blocks, by the owner's thread or by another, and the checks before them.
+//! Frees of small blocks, by the slab's owner or by another thread, with the checks before each.
 
 use crate::heap::Heap;
 use crate::misuse::{self, Fault};

@@ -1,4 +1,4 @@
-//! The span of all blocks and its side table, with the conversions between addresses and slabs.
+//! The span (address range) of all blocks and its side table: conversions between addresses and slabs.
 
 use crate::mode;
 use crate::slab::{Block, Slab};

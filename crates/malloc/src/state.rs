@@ -1,11 +1,11 @@
-//! The state of the process's malloc: one value.
+//! The state of the process's malloc: the statics `MALLOC` and `DOOR`, which has the mode.
 //!
-//! It is a static because the functions that a C program calls (`malloc`, `free`, `mmap`) have no argument
-//! for it, and run before any initialisation. What the fast paths read is elsewhere: the thread's heap
-//! (`tls`) and the key of seals (`seal`) are hidden symbols of their own, one operand away.
+//! They are statics because the functions that a C program calls (`malloc`, `free`, `mmap`) have no argument
+//! for them, and run before any initialisation. Data of the fast paths is not here: the thread's heap (`tls`)
+//! and the key of seals (`seal`) are hidden symbols, which one instruction can address.
 //!
-//! The types here are plain words, as this file is below all others: the functions of each part are in its
-//! file.
+//! The types here are plain words, since all other files use this one. The functions on them are in the files
+//! that the comments name.
 
 use crate::backoff::Backoff;
 use crate::hooks::Hooks;
@@ -79,7 +79,7 @@ pub(crate) struct Helper {
     pub(crate) resting: AtomicU32,
 }
 
-/// Whose the units of small blocks are (`units`).
+/// The source of the units for small blocks (`units`).
 pub(crate) struct Paging {
     pub(crate) unpaged: AtomicUsize,
     /// See the constants of `units`.

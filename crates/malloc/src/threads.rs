@@ -1,8 +1,7 @@
-//! Threads get heaps and give them up.
+//! The heaps of threads: a thread gets one with its first request, and gives it up when it ends.
 //!
-//! A thread gets a heap with its first request and gives it up when it ends; the next thread can adopt it
-//! ([`registry`]). In the hardened mode the fast paths always find the empty heap, and the thread's own heap
-//! is in a second variable ([`tls::inner_heap`]).
+//! The next thread can adopt the heap ([`registry`]). In the hardened mode the fast paths always find the
+//! empty heap, and the thread's own heap is in a second variable ([`tls::inner_heap`]).
 
 use crate::heap::Heap;
 use crate::passthrough::Next;

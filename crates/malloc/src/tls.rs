@@ -1,9 +1,9 @@
-//! The thread's pointer to its heap.
+//! The thread-local pointer to a thread's heap.
 //!
-//! `thread_local!` in a shared library costs a call of `__tls_get_addr`, as much as the rest of `malloc`. The
-//! variable is therefore an initial-exec symbol written in assembly ([`crate::arch`]): two loads, no call, no
-//! test. At first it leads to [`empty`], a heap of zeros whose lists are empty and whose span has no bytes:
-//! each request of a thread without a heap takes the slow path by the ordinary tests.
+//! In a shared library, `thread_local!` costs a call of `__tls_get_addr`, as much as the rest of `malloc`.
+//! The variable is therefore an initial-exec symbol written in assembly, read by two loads ([`crate::arch`]).
+//! At first it leads to [`empty`], a heap of zeros whose lists are empty and whose span has no bytes. Each
+//! request of a thread without a heap thus takes the slow path by the ordinary tests.
 
 use crate::arch;
 use crate::heap::Heap;

@@ -2,8 +2,8 @@
 //!
 //! All memory of a process is paged (*whole* paging) once it has more than [`UNPAGED_MAX`] bytes of units and
 //! mappings. The bytes before that are the page layer's, for two reasons. Most processes need no more, and
-//! start no pager. And data that a process makes at its start is needed where no page may be missing: the C
-//! library's lists, in a forked child that has no paged memory yet.
+//! start no pager. And a forked child, which has no paged memory at first, needs the data that a process
+//! makes at its start: the C library's lists.
 //!
 //! A unit's address determines its source.
 

@@ -1,8 +1,9 @@
-//! Pages of a slab that go back to the kernel while other pages of it hold blocks in use.
+//! Vacated pages: pages of a slab that are returned to the kernel while others of its pages hold blocks in
+//! use.
 //!
-//! A page can be returned when every block that touches it is free. The links and seals of these blocks go
-//! with it: all blocks that touch a vacated page are off every list, and the page's bit means that they are
-//! free.
+//! A page can be returned when every block that touches it is free. The links and seals of these blocks are
+//! lost. All blocks that touch a vacated page are therefore off every list, and the page's bit means that
+//! they are free.
 //!
 //! ```text
 //! pages     ┌──────────┬──────────┬──────────┬──────────┐
@@ -12,19 +13,20 @@
 //!            listed     off the lists        listed
 //! ```
 //!
-//! The owner's thread may be on a fast path at that time, which only pushes blocks in front of `free`, as
-//! lists are taken inside the gate. The holder of the gate may therefore change the list *behind* the head,
-//! and never writes `free`. If the head's page is vacated, the remaining blocks are those of `kept`, and
-//! `free` leads, behind blocks freed since, to a block on a vacated page, which ends the list. The remote
-//! list's head and count stay: blocks that have left the list are credited with the others.
+//! Meanwhile the owner's thread may be on a fast path, which only pushes blocks in front of `free`: lists are
+//! taken inside the gate. The holder of the gate may therefore change the list *behind* the head, and never
+//! writes `free`. If the head's page is vacated, the remaining blocks are those of `kept`. `free` then leads,
+//! behind blocks freed since, to a block on a vacated page, which ends the list. The remote list's head and
+//! count stay: blocks that have left the list are credited with the others.
 //!
-//! While a page is vacated, [`Slab::limit`] is 0: each free by the owner leaves the fast path for another
-//! check ([`Slab::is_vacated`]), as a block freed twice has no seal there.
+//! While a page is vacated, [`Slab::limit`] is 0. Each free by the owner thus leaves the fast path for
+//! another check ([`Slab::is_vacated`]), as a block freed twice has no seal there.
 //!
 //! # Invariants
 //! * A block that touches a vacated page is free, and on no list.
-//! * A slab with vacated pages that has been put asleep never reaches a heap's list before it wakes.
-//! * A page comes back only when the remote list has been credited: see [`Slab::restore`].
+//! * If a slab with vacated pages is put to sleep, its list never becomes a heap's list before the slab
+//!   wakes.
+//! * A page is used again only when the remote list has been credited: see [`Slab::restore`].
 
 use crate::class::GRANULE;
 use crate::slab::{Block, Slab};

@@ -1,4 +1,4 @@
-//! The invariants of a heap, checked: for tests.
+//! Checks of the invariants of a heap, for tests.
 
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;

@@ -1,5 +1,5 @@
-//! Every interleaving of the two lock-free words, explored by loom: `RUSTFLAGS="--cfg loom" cargo test -p
-//! vellum-malloc --test loom --release`.
+//! Loom tests of the two lock-free stacks, which explore every interleaving: `RUSTFLAGS="--cfg loom" cargo
+//! test -p vellum-malloc --test loom --release`.
 #![cfg(loom)]
 
 use loom::sync::Arc;

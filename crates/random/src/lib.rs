@@ -1,4 +1,4 @@
-//! A small seeded random-number generator for orders, resampling, workloads and tests; not for secrets.
+//! A small seeded random-number generator for shuffling, resampling, workloads and tests; not for secrets.
 //!
 //! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators",
 //! 2021), with 256 bits of state. SplitMix64 fills the state from the seed, as its authors advise, so that

@@ -1,4 +1,4 @@
-//! A call's request: its operation, and its number of bytes.
+//! The request that a recorded call makes: its operation, and its number of bytes.
 
 use vellum_wire::operation::{Kind, Operation};
 

@@ -1,11 +1,11 @@
-//! C++ `operator new` and `operator delete`, every form, under their mangled names.
+//! The exported C++ `operator new` and `operator delete`: every form, under its mangled name.
 //!
-//! The throwing forms are assembly from end to end: an exception passes through them, which Rust frames do
-//! not allow. A personality routine then lifts the thread's guard; otherwise no further operation of that
-//! thread would be recorded.
+//! The throwing forms are written entirely in assembly: an exception passes through them, which Rust frames
+//! do not allow. A personality routine then lifts the thread's guard (`thread`); otherwise no further
+//! operation of that thread would be recorded.
 //!
 //! ```text
-//! new:  count_new ─ usual ─▶ jump to the next operator new
+//! new:  count_new ─ fast path ─▶ jump to the next operator new
 //!           └─ begin_new ─ next operator new ─ end_new ─ ret
 //!                                └─ throws ─▶ personality: guard lifted ─▶ the program's handler
 //! ```

@@ -1,15 +1,15 @@
-//! The exported C names, and the way each finds its caller.
+//! The exported C functions, and the way each finds its caller.
 //!
-//! A Rust function cannot read its return address. Each exported name is therefore a few instructions of
-//! assembly that add two arguments: the stack pointer, at which the return address lies, and the frame
-//! pointer. They jump to a Rust function of the same name, which returns to the caller directly:
+//! A Rust function cannot read its return address. Each exported function is therefore a few instructions of
+//! assembly that add two arguments. One is the stack pointer, at which the return address lies; the other is
+//! the frame pointer. They jump to a Rust function of the same name, which returns to the caller directly:
 //!
 //! ```text
 //! malloc(bytes)  ──▶  mov rsi, rsp · mov rdx, rbp · jmp ──▶  inner(bytes, frame, bp)
 //! ```
 //!
-//! Functions of five and six arguments have no registers left: the added arguments are pushed, and passed
-//! by address.
+//! Functions of five and six arguments have no registers left: the added arguments are pushed, and passed by
+//! address.
 //!
 //! The semantics are those of the next definition. Functions that only Vellum defines (`vel_*`) report that
 //! memory is exhausted if there is no next definition.

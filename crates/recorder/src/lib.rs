@@ -1,41 +1,41 @@
 //! `libvellum_cost.so`: a preloaded library that records the cost of a program's memory operations.
 //!
-//! The library is preloaded in front of `libvellum.so` (or of any allocator), so that the runtime's own
-//! paths stay unchanged. Each exported function finds the **record** of its caller and operation and
-//! increments its count. The function then calls the next definition of the same name, and times some of
-//! the calls. Records are in the **ledger**, a file in memory that the command maps too
-//! ([`vellum_wire::cost`]): a killed program loses nothing.
+//! The library is preloaded in front of `libvellum.so` (or of any allocator), so that the runtime's own paths
+//! stay unchanged. Each exported function finds the **record** of its caller and operation and increments its
+//! count. The function then calls the next definition of the same name, and times some of the calls. Records
+//! are in the **ledger**, a file in memory that the command maps too ([`vellum_wire::cost`]): a killed
+//! program loses nothing.
 //!
 //! ```text
 //! program ─▶ malloc (entry) ─▶ thread's table: (return address, malloc ≤64 B) ─▶ record.count += 1
-//!                │                  │ miss: frames, walk ─ modules ─ ask the command
+//!                │                  │ no record: walk the stack ─ modules ─ query the command
 //!                ▼                  ▼
 //!           next malloc         new record
 //! ```
 //!
-//! `vellum heap` records stacks too (`vellum-heapprofile`), and what both do alike is in `vellum-stacks`.
-//! Their ways of counting stay apart, as they answer different questions. This library counts **every**
-//! operation, and the cost of an operation is a few nanoseconds. The usual path must therefore be one probe
-//! by the return address: no walk, no lock. A walk ends at the first frame of the user's, which the command
-//! must name. A heap profile keeps the **live set**: each block's whole stack, from its allocation to its
-//! release. Only samples can pay for that.
+//! `vellum heap` also records stacks (`vellum-heapprofile`); common code is in `vellum-stacks`. The two count
+//! in different ways, as they answer different questions. This library counts **every** operation, and an
+//! operation takes a few nanoseconds. The usual path must therefore be one probe by the return address: no
+//! walk, no lock. A walk ends at the first frame of the user's own source, which only the command can
+//! recognise. A heap profile keeps the **live set**: each block's whole stack, from its allocation to its
+//! release. Only for samples is that cheap enough.
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`entry`] | the C names, and how each finds its caller |
+//! | [`entry`] | the C functions, and how each finds its caller |
 //! | [`cxx`] | `operator new` and `operator delete` |
 //! | `next` | the definitions that come after ours |
 //! | `early` | memory for the loader while those are being looked up |
 //! | `thread` | the thread's table, in thread-local storage |
-//! | `table`, `record` | records: finding, adding, growing; their words |
-//! | `timing` | which operations are timed, and how |
-//! | `walk`, `memo` | from a library's frame up to the user's |
+//! | `table`, `record` | finding, adding and updating records |
+//! | `timing` | the choice of the operations to time, and the timing |
+//! | `walk`, `memo` | the way up the stack, from a library's frame to the user's |
 //! | `python` | lines of Python on the stack |
-//! | `modules`, `ask` | facts about an instruction, worked out once |
+//! | `modules`, `ask` | facts about an instruction, computed once |
 //! | `process` | the ledger's mapping, this process's part of it, forks |
-//! | `attach`, `start` | threads' tables; the library's first moment |
-//! | `own`, `spent` | what recording costs by itself |
-//! | `moved` | whether a block that changed place was copied |
+//! | `attach`, `start` | threads' tables; the library's initializer |
+//! | `own`, `spent` | the cost of recording itself |
+//! | `moved` | whether `realloc` copied a block that it moved |
 //!
 //! Rules:
 //!

@@ -1,9 +1,9 @@
-//! The last stack seen below an instruction of a library, kept so that it need not be walked again.
+//! Memos: the last stack seen below an instruction of a library, kept so that it need not be walked again.
 //!
 //! A library's instruction has no record, as its operations are recorded under a stack. Its slot in the
-//! thread's table is therefore free for a memo of the same size. A memo has the positions of the next return
-//! addresses on the stack, these addresses, and the record to which they led. The same words in the same
-//! places mean the same stack.
+//! thread's table is therefore free for a memo, which has the same size. A memo has the positions of the next
+//! return addresses on the stack, these addresses, and the record to which they led. If the same words are
+//! found at these positions, the stack is the same.
 //!
 //! ```text
 //! Record:  place  what  count  due  bytes    sum       squares, timed  extremes
@@ -13,7 +13,7 @@
 //! Invariants:
 //!
 //! - A memo's count is 0, and readers of the ledger skip it.
-//! - Its `due` is 0, which no record's is, so the fast path leaves it without a separate check.
+//! - Its `due` is 0, unlike any record's, so the fast path leaves it without a separate check.
 
 use crate::table;
 use crate::thread::Thread;

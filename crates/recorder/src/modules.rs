@@ -1,8 +1,8 @@
-//! The facts about an instruction: whether it belongs to the user's source, and how to leave its frame.
+//! Facts about an instruction: whether it belongs to the user's source, and how to leave its frame.
 //!
-//! Both are worked out once per instruction, from its module's unwinding tables and the command's answer. A
-//! module is entered in the log when one of its instructions is first seen. The log's reader finds the module
-//! of an instruction by address and epoch: in an epoch, an address has one module.
+//! They are computed once for each instruction, from its module's unwinding tables and the command's answer.
+//! A module (program or library) is entered in the log when one of its instructions is first seen. The log's
+//! reader finds an instruction's module by address and epoch (the number of earlier unmappings of modules).
 
 use crate::next::first;
 use crate::{ask, process, python};

@@ -1,4 +1,4 @@
-//! The definitions of the same names in the next libraries, each looked up at its first use.
+//! The next definitions: functions of the same names in later libraries, each looked up at its first use.
 //!
 //! The loader may allocate during a look-up (it writes a message when it finds nothing), and that request
 //! must not start another look-up. The thread is marked during a look-up, and [`crate::early`] serves its

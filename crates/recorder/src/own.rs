@@ -1,8 +1,8 @@
-//! The cost of recording itself, measured once per job, in the first process that records.
+//! The cost of recording itself, measured once for each job, in the first process that records.
 //!
-//! The base is timed as operations are: the same stamps around an indirect call of an empty function. The
-//! cost of counting is a loop of recorded calls minus the loop alone, on a table that has no reader. The
-//! cost of timing is measured in the same way with every call due. Rare, long work is measured each time:
+//! The cost of a timing is that of an empty function, called indirectly between the usual two stamps. The
+//! cost of counting is a loop of recorded calls minus the loop alone, on a table that has no reader. For
+//! counting with timing, the same loop has every call due. Rare, long work is measured each time:
 //! [`crate::spent`].
 
 use crate::asked::Asked;

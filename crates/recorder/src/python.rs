@@ -6,15 +6,15 @@
 //!
 //! ```text
 //! malloc's caller ─ list_resize (interpreter)      decode (json/decoder.py:355) ─ load (job.py:12)
-//!                                    └─────────────────▶                              ▲ the place
+//!                                    └─────────────────▶       the recorded line: ▲
 //! ```
 //!
 //! A line's **key** is made of its code, its instruction and the objects that the code refers to. The key
 //! identifies the line in a stack's hash, and in the log.
 //!
-//! Frames and code are read directly, as this happens with each operation. Before that, the kernel reads
-//! one stack on the library's behalf and finds code where the expected layout has it. Until then, and for a
-//! stack with another layout, there are no lines.
+//! Frames and code are read directly, as they are read at each operation. First the kernel must read one
+//! stack for the library, and find code where the expected layout has it. Until then, or if a stack has
+//! another layout, no lines are recorded.
 
 use crate::{next, process};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! The changes to a record after an operation.
+//! The changes to a record after an operation: its count, bytes and times.
 
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_wire::cost::{Due, Record};

@@ -1,6 +1,6 @@
 //! Processor time spent on rare work: growing tables, look-ups, walking stacks, queries to the command.
 //!
-//! This rare and long work is measured each time, by the thread's processor clock.
+//! Such work takes long, so it is measured each time, by the thread's processor clock.
 
 use crate::process;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! A thread's table of records: open-addressed, one record per cache line; slot 0 is the table's head.
+//! A thread's table of records: open-addressed, one record in each cache line. Slot 0 is the table's head.
 //!
 //! A table that is three quarters full is left unchanged, for the command to add up, and a larger table
 //! starts from zero. Records are never moved, so each count appears once even if the process is killed.

@@ -1,4 +1,4 @@
-//! The choice of operations to time, and the figures kept of their times.
+//! The choice of operations to time, and the statistics of their times.
 //!
 //! The first [`FIRST`] operations of a record are timed. If any took less than a microsecond, later
 //! operations are sampled at random distances, whose mean grows with the count up to [`GAP_MAX`]. A fixed
@@ -10,12 +10,12 @@
 //!
 //! An operation during which the thread loses its processor takes milliseconds. With a weight of a thousand,
 //! one such timing would raise the mean a thousandfold. A timing longer than [`DISTURBED_US`], in a record
-//! with another below a microsecond, is stored in a separate record ([`ASIDE_BIT`]). The next timing
-//! represents this operation too. The command decides after the run whether these timings were disturbances:
-//! if they are frequent, they belong to the operation. The record's minimum decides both questions, as no
-//! disturbance can raise it; with the mean, a single disturbance would cause all operations to be timed.
+//! with another below a microsecond, is stored in a separate record ([`ASIDE_BIT`]). The next timing also
+//! represents this operation. The command decides after the run whether these timings were disturbances: if
+//! they are frequent, they belong to the operation. The tests use the record's minimum, which no disturbance
+//! can raise; with the mean, a single disturbance would cause all operations to be timed.
 //!
-//! Stamps are the time-stamp counter, fenced on both sides, so that exactly the operation is timed.
+//! Times are read from the time-stamp counter, fenced on both sides to time exactly the operation.
 //!
 //! Invariants: `due > count` except while an operation is timed; only the table's thread writes.
 

@@ -1,4 +1,4 @@
-//! The files that `./build` puts beside the tests: preloaded libraries, and commands.
+//! The files that `./build` puts beside the tests: preloaded libraries and commands.
 //!
 //! This crate builds nothing. Cargo inside a test would wait for the cargo that runs the tests, build with
 //! other features, or be missing.

@@ -1,19 +1,18 @@
-//! C and C++ programs of tests, each compiled once.
+//! C and C++ programs for tests: each is compiled once and then shared by all tests.
 //!
 //! ```text
 //! TARGET/tmp/compiled/KEY/NAME        the program, or the library
 //! TARGET/tmp/compiled/KEY.lock        held by the test that compiles it
 //! ```
 //!
-//! Each test is a separate process, so they share programs as files. KEY is a hash of everything that
+//! Each test is a separate process, so tests share the programs as files. KEY is a hash of everything that
 //! affects the result:
 //!
 //! - the compiler: its name, and the length and age of its file;
 //! - the sources, and the headers beside them and in each folder of a `-I`;
 //! - the flags, and the contents of files that they name.
 //!
-//! A program appears under its name only when it is complete. Programs are shared: a test that changes one
-//! copies it first.
+//! A program appears under its name only when it is complete. A test that changes a program copies it first.
 
 use crate::built;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Memory control groups of tests, version 1 or 2, removed when dropped.
+//! Memory cgroups (control groups) for tests, version 1 or 2, removed when dropped.
 //!
 //! Version 1 has `memory.limit_in_bytes` in a separate hierarchy, version 2 `memory.max` in the common one.
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 const REMOVALS: u32 = 1000;
 const BETWEEN: Duration = Duration::from_millis(10);
 
-/// A control group; see the module.
+/// A memory cgroup for a test, removed when dropped.
 #[derive(Debug)]
 pub struct Group(PathBuf);
 

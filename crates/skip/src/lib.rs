@@ -1,10 +1,10 @@
-//! Helpers that tests share: skipped tests, listed; tests in processes of their own ([`alone`], [`again`],
-//! [`forked`]); the output of `./build`; C programs, compiled once; control groups.
+//! Helpers that tests share: a list of skipped tests; tests in separate processes ([`alone`], [`again`],
+//! [`forked`]); the files that `./build` makes; C programs, compiled once; cgroups.
 //!
 //! A test whose tool, privilege or kernel is missing calls [`skip`] and returns: it passes, and has tested
 //! nothing. The harness hides the output of passing tests, so the reason also goes to the file that the
-//! environment variable `VELLUM_SKIPS` names. `./test` sets it and prints the list at its end
-//! (`.ci/skips`). Only tests use this crate.
+//! environment variable `VELLUM_SKIPS` names. `./test` sets it and prints the list at its end (`.ci/skips`).
+//! Only tests use this crate.
 
 mod built;
 mod compiled;

@@ -1,4 +1,4 @@
-//! Processes for tests: one without other tests, one of this program with a role, a fork with one thread.
+//! Processes for tests: one without other tests ([`alone`]), with a role ([`again`]), or forked ([`forked`]).
 
 use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};

@@ -1,4 +1,4 @@
-//! Checks that a skip reaches the list with its reason and its test, and that helper processes start.
+//! Tests that a skip reaches the list with its reason and its test's name, and that helper processes start.
 
 use vellum_skip::{ALONE_ENV, FILE_ENV, again, alone, forked, role, skip};
 

@@ -1,4 +1,4 @@
-//! A table of computed facts, such as the owner of an instruction: each maps a key to a word.
+//! A cache of computed facts, such as the unwinding rule of an instruction: one word for each key.
 //!
 //! All threads read it without a lock. A table of zeros is empty, so it can lie in static memory or in fresh
 //! pages. Pages that no key touched take no memory.

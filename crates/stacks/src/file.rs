@@ -1,4 +1,4 @@
-//! The file that a recorder shares with the command: opened, mapped, filled with frames ahead of writes.
+//! The file that a recorder shares with the command: opening, mapping, and allocating memory before writes.
 //!
 //! A process owns a part of the file, and a forked child must not write into its parent's. The state of the
 //! owner therefore lies on a page that the kernel clears in a child ([`page_cleared_by_forks`]).

@@ -2,7 +2,7 @@
 //! frame.
 //!
 //! ```text
-//! bits 4 to 7 of a Rule's number, which a rule leaves free: READY, USERS, KNOWN_RULE, INTERPRETS
+//! bits 4 to 7: READY (always set), USERS, KNOWN_RULE, INTERPRETS; all others: the number of a Rule
 //! ```
 
 use vellum_unwind::Rule;

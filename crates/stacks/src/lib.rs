@@ -1,16 +1,16 @@
-//! The parts that the two recorders inside a program share.
+//! Code that the two recorders inside a program share: `vellum cost` (`vellum-recorder`) and `vellum heap`
+//! (`vellum-heapprofile`).
 //!
-//! `vellum cost` (`vellum-recorder`) and `vellum heap` (`vellum-heapprofile`) both record stacks, from inside
-//! the program, into a file that the command reads. Their ways of counting differ, for a reason stated in the
-//! head of each. The rest is the same:
+//! Both record stacks, from inside the program, into a file that the command reads. They count in different
+//! ways, for a reason stated in the head of each. Common code is here or in other crates:
 //!
-//! | shared | where |
+//! | shared code | where |
 //! | --- | --- |
-//! | steps up a stack, rules, lines of Python | [`vellum_unwind`] |
+//! | steps up a stack, unwinding rules, lines of Python | [`vellum_unwind`] |
 //! | the cache of rules, modules and lines ([`Facts`], [`Known`]) | here |
 //! | the path of a module, and its unwinding tables ([`path_of`], [`rule_of`]) | here |
 //! | the mapping of the file, and the page that forks clear ([`mod@file`]) | here |
-//! | the entries of modules, stacks and lines | `vellum_wire::log` |
+//! | the log entries that describe modules, stacks and lines | `vellum_wire::log` |
 
 #![cfg_attr(not(test), no_std)]
 

@@ -1,4 +1,4 @@
-//! Modules: the path of a module's file, and the unwinding tables in its mapping.
+//! Modules (the program and its libraries): the path of a module's file, and its mapped unwinding tables.
 
 use core::ffi::c_char;
 use vellum_sys::loader::Module;

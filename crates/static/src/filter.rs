@@ -1,4 +1,4 @@
-//! Programs that restrict their own system calls.
+//! Detects programs that are about to restrict their own system calls.
 //!
 //! A filter (seccomp) may kill the program for a call that it does not list. Before a program sets a filter,
 //! the page layer switches to a mode in which mapping memory is its only system call, as in any allocator.

@@ -10,16 +10,16 @@
 //! | module | exports |
 //! | --- | --- |
 //! | [`c`] | `malloc` and its family |
-//! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and their like |
+//! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and similar functions |
 //! | [`vel`] | Vellum's own interface, `include/vellum.h` |
-//! | [`filter`] | `prctl`, watched for filters on system calls |
+//! | [`filter`] | `prctl`, intercepted to detect filters on system calls |
 //!
 //! The first three are the shared library's own source files, so each name means the same in both. C++'s
 //! `operator new` comes from the C++ library, which calls `malloc`.
 //!
 //! The shared library intercepts more functions of the C library. Only the shared library has the program's
-//! own mappings, paged memory (`--frames`), the collector, heap profiles and the board of `vellum run`. The
-//! helper thread is missing here too: only the shared library can end it before the program drops privileges
+//! own mappings, paged memory (`--frames`), the collector, heap profiles and the board of `vellum run`. This
+//! library has no helper thread: only the shared library can end it before the program drops privileges
 //! (`setuid`) or creates a namespace. Free memory is returned while the program allocates.
 //!
 //! Invariants:

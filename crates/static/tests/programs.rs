@@ -1,4 +1,4 @@
-//! Static C and C++ programs linked with the library, for each installed C library.
+//! Tests of static C and C++ programs that are linked with the library, for each installed C library.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};

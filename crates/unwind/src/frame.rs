@@ -1,4 +1,4 @@
-//! Frames: the step from a frame to its caller.
+//! Stack frames, and the step from a frame to its caller's.
 //!
 //! Invariant: each step raises the stack pointer, by at most [`FRAME_BYTES_MAX`]. Every walk therefore ends,
 //! and a wrong rule does not lead far.
@@ -10,7 +10,7 @@ pub const FRAME_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of a register on the stack.
 const WORD: u64 = 8;
 
-/// The registers that a walk carries.
+/// The registers of a frame, from which a walk computes those of the next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The program counter: of the interruption in the first frame, the return address in all others.

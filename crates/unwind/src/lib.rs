@@ -2,9 +2,9 @@
 //!
 //! Every program has a table for the C++ exception unwinder, `.eh_frame`. For each instruction it describes
 //! where the caller's stack pointer, frame pointer and return address are. Reading this table is slow, but
-//! the description of one instruction nearly always fits in eight bytes. The table is therefore read once an
-//! instruction ([`Tables::rule_at`]) and the result kept as a [`Rule`]. A step from one frame to its caller
-//! ([`Frame::caller`]) is then two loads.
+//! the description of one instruction nearly always fits in eight bytes. The table is therefore read once for
+//! each instruction ([`Tables::rule_at`]), and the result is kept as a [`Rule`]. A step from one frame to its
+//! caller ([`Frame::caller`]) is then two loads.
 //!
 //! ```text
 //! pc ─▶ Tables::rule_at ─▶ Rule ─▶ u64 (for a cache)
@@ -16,11 +16,11 @@
 //! pieces of stack that the kernel delivers with a page fault.
 //!
 //! Words: *pc* is the address of an instruction being executed, *sp* and *bp* the registers `rsp` and `rbp`
-//! (aarch64: `sp` and `x29`), the *CFA* is the stack pointer's value in the caller just before its call. A
+//! (aarch64: `sp` and `x29`). The *CFA* is the stack pointer's value in the caller just before its call. A
 //! *return address* is the address of the instruction after the call; the call itself is found one byte
 //! before it.
 //!
-//! [`Interpreter`] reads the frames of a program that CPython runs; they lie inside the interpreter.
+//! [`Interpreter`] reads the frames of a program that CPython runs, which the interpreter keeps itself.
 //!
 //! Frames that a [`Rule`] cannot express (other registers as bases, general expressions, signal frames) end
 //! the walk. `arch` has x86-64 and aarch64; a program contains the one it is compiled for.

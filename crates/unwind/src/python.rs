@@ -7,14 +7,14 @@
 //!                                                 code: file, name, first line, table of lines
 //! ```
 //!
-//! A thread reads only its own list, which no other thread changes. The places of the fields depend on the
+//! A thread reads only its own list, which no other thread changes. The offsets of the fields depend on the
 //! version ([`Layout`]; CPython's `Include/internal/pycore_frame.h` and `Include/cpython/code.h`). PEP 626
-//! defines the table of lines, in the form of `Objects/locations.md`. Interpreters without a global lock, of
-//! another version, or loaded by `dlopen` show no lines.
+//! introduced the table of lines; `Objects/locations.md` describes its format. Interpreters without a global
+//! lock, of another version, or loaded by `dlopen` show no lines.
 //!
-//! The caller provides the reads ([`Read`]): by the kernel, which reports unreadable addresses, or directly,
-//! once the layout has proved right. Code objects must have the type of code objects. If the layout is wrong,
-//! lines are missing, but the program does not crash.
+//! The caller provides the function that reads memory ([`Read`]): through the kernel, which reports
+//! unreadable addresses, or directly, once the layout has proved right. Code objects must have the type of
+//! code objects. If the layout is wrong, lines are missing, but the program does not crash.
 
 use crate::{SPREAD, mixed};
 use core::ffi::{CStr, c_int, c_ulong, c_void};

@@ -1,11 +1,11 @@
-//! Rules: how to leave the frame of one instruction, in eight bytes.
+//! Rules: how to leave the frame of one instruction, in eight bytes. The crate's head defines the CFA.
 //!
 //! ```text
 //! bits  0..2   the base of the CFA (1 sp, 2 bp, 3 the word at bp+offset; 0: no rule)
 //! bits  2..4   the place of the caller's bp (0 unchanged, 1 at CFA+n, 2 at bp+n; 3 unchanged, and the return
 //!              address at CFA+n)
 //! bits 16..32  n / 8, signed
-//! bits 32..64  the CFA's offset, signed
+//! bits 32..64  the offset of the CFA from its base, signed
 //! ```
 //!
 //! Invariants: the place of the caller's bp determines that of the return address (`arch`);

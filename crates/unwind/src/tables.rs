@@ -1,7 +1,7 @@
 //! A module's unwind tables: `.eh_frame_hdr` (a sorted index) and `.eh_frame` (the entries).
 //!
-//! The parser is gimli's. Its unwinding context lies on the stack here: about [`RULES_MAX`] register rules
-//! times [`ROWS_MAX`] saved rows, some kilobytes for the length of a call.
+//! The parser is the crate gimli. Its working memory lies on the stack: about [`RULES_MAX`] register rules
+//! times [`ROWS_MAX`] saved rows, a few kilobytes during a call.
 
 use crate::{Cfa, Rule, SavedBp, arch};
 use gimli::{

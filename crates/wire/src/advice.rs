@@ -6,16 +6,16 @@
 //! ```text
 //!          0       4        6      8        16       24          32          40            48          64
 //! report   │ magic │ version│ kind │ live   │ cached │ allocated │ collected │ collections │ 0 … 0     │
-//! target   │ magic │ version│ kind │ target │ job    │ job holds │ urgency · valid, ms     │ 0 … 0     │
+//! target   │ magic │ version│ kind │ heap   │ job    │ job holds │ urgency · valid, ms     │ 0 … 0     │
 //!                                                                 32      36       40
 //! ```
 //!
 //! The client connects and sends reports, usually about once a second. The governor answers each with a
-//! target, perhaps later, and also sends targets that change. A message of another magic, version, kind or
-//! length ends the connection. Reserved fields are sent as zero and ignored, so that a later version can give
-//! them a meaning that older readers can ignore.
+//! target, perhaps later, and sends a new target when one changes. A message of another magic, version, kind
+//! or length ends the connection. Reserved fields are sent as zero and ignored, so that a later version can
+//! give them a meaning that older readers can ignore.
 //!
-//! Neither side depends on the other. A client without an answer drops its last target when the validity
+//! Neither side depends on the other. A client without an answer drops its last target when its validity
 //! ends, and continues as without a governor. A governor without reports relies on the kernel's figures.
 
 /// The environment variable that names the socket.

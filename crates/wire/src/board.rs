@@ -1,4 +1,4 @@
-//! The board's memory layout.
+//! The memory layout of the board, the file in which the processes of a job keep their counters.
 //!
 //! Invariants:
 //! - `size_of::<Slot>() == SLOT_BYTES`;

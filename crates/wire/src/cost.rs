@@ -1,13 +1,13 @@
 //! The layout of the ledger, which `vellum cost` shares with the library it preloads.
 //!
 //! The ledger is one file in memory, mapped by the command and by every process of the job. Its space is
-//! allocated from the front, in **chunks** of whole grains, by one atomic addition, and never freed. The
-//! counts of a killed process therefore remain.
+//! allocated from the front, in **chunks** of whole grains ([`GRAIN`] bytes), by one atomic addition, and
+//! never freed. The counts of a killed process therefore remain.
 //!
 //! ```text
 //! ┌────────┬──────────────┬─────────┬──────────┬───────────┬─ ─
-//! │ Ledger │ Ask × 64     │ Log     │ Table    │ Table ...   Log: one or more a process; Table: a thread
-//! └────────┴──────────────┴─────────┴──────────┴───────────┴─ ─
+//! │ Ledger │ Ask × 64     │ Log     │ Table    │ Table ...   Log: one or more for each process
+//! └────────┴──────────────┴─────────┴──────────┴───────────┴─ ─    Table: one or more for each thread
 //!  512 B    64 B each      GRAIN × n
 //! ```
 //!
@@ -15,7 +15,7 @@
 //!   pair of a place in the program and an operation. Only the thread that owns the table writes to it.
 //! - A **log** is a list of entries ([`crate::log`]): mapped modules, stacks too long for a record's one
 //!   word, and lines of an interpreted program on those stacks.
-//! - An **ask** is a request to the command: does an instruction belong to the user's own source?
+//! - An **ask** is a query to the command: does an instruction belong to the user's own source?
 //!
 //! Invariants:
 //! - all fields are atomics or are written before the word that announces them;
@@ -106,7 +106,7 @@ pub struct OwnCost {
     pub timed: AtomicU64,
 }
 
-/// One request.
+/// One query to the command.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Ask {

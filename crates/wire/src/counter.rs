@@ -1,4 +1,4 @@
-//! The counters of a slot, by name.
+//! The named counters of a process's slot on the board.
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $unit:literal, $words:literal;)*) => {

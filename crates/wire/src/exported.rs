@@ -1,8 +1,8 @@
 //! The exported symbol of a process's counters, for other processes that read its memory.
 //!
 //! The runtime exports one symbol that points to the slot. A process with permission to read this one's
-//! memory (its owner's, if the system allows it) finds the library in the list of mappings, and the symbol in
-//! the library's table. It holds the slot's address, on a board or not. This costs the process nothing.
+//! memory (its owner's, if the system allows it) finds the library among the mappings, and the symbol in its
+//! table. The symbol holds the slot's address, on a board or not. This costs the process nothing.
 
 use crate::board::{MAGIC, SLOT_BYTES, Slot, VERSION};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};

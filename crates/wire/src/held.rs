@@ -1,4 +1,4 @@
-//! The layout of the file for `vellum heap`, in which processes record what holds their memory.
+//! The layout of the file for `vellum heap`, in which processes record the stacks that hold their memory.
 //!
 //! The command creates the file, sparse, and removes it at the end. Each process served by Vellum claims a
 //! **part** when it samples its first block, and maps only that part and the head. The part holds the whole
@@ -71,7 +71,7 @@ impl HeldHead {
     }
 }
 
-/// Estimates: bytes, blocks in units of a [`BLOCK`]th, and the number of samples behind them.
+/// Estimates: bytes, blocks in units of 1 / [`BLOCK`], and the number of samples behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Bytes.

@@ -1,8 +1,8 @@
-//! The structures of the collector's C interface, shared by the Rust crates: the runtime, which takes and
+//! The structures of the collector's C interface, shared by the Rust crates: the runtime, which receives and
 //! fills them, and `libgc`, which calls the runtime.
 //!
 //! `include/vellum_gc.h` declares them for C and documents each field; a test compares the two, field by
-//! field. A structure grows at its end only: the runtime takes shorter ones from programs compiled for an
+//! field. A structure grows at its end only: the runtime accepts shorter ones from programs compiled for an
 //! earlier version.
 
 #![allow(missing_docs, reason = "the header documents the fields")]

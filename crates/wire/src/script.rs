@@ -1,4 +1,4 @@
-//! The test for a user's own lines of an interpreted program: stacks end there, and reports show them.
+//! The test whether a line of an interpreted program is the user's: stacks end there, and reports show it.
 
 /// The most recorded lines of an interpreted program on a stack.
 pub const SCRIPT_FRAMES_MAX: usize = 64;

@@ -1,13 +1,13 @@
-//! `vellum agent`: recommends memory for every container, unit and job step of this node, for Prometheus.
+//! `vellum agent`: exports memory recommendations for this node's jobs to Prometheus.
 //!
 //! ```text
-//! Setting ─▶ Agent ─▶ step, step, … ─▶ notices, as lines
-//!              └─▶ Published ─▶ Exposition (HTTP) ─▶ Prometheus
-//!   --once: until each group has an answer; the page goes to standard output
+//! Setting (options) ─▶ Agent ─▶ step, step, … ─▶ notices, printed as lines
+//!                        └─▶ Published (the page of metrics) ─▶ Exposition (HTTP server) ─▶ Prometheus
+//!   --once: runs until each cgroup has a curve, then prints the page to standard output
 //! ```
 //!
-//! The agent has two threads, and one more for each connection. A signal may end it at any moment: it leaves
-//! nothing behind in any group or process.
+//! The process has two threads (agent and server), and one more for each connection. A signal may end it
+//! at any moment: it leaves nothing behind in any cgroup or process.
 
 use crate::Ended;
 use clap::ValueHint;

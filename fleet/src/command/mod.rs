@@ -1,5 +1,4 @@
-//! The commands: a file or a folder each, with one function that takes the arguments and returns the exit
-//! status.
+//! The commands. Each is a file or folder with one function from the arguments to the exit status.
 
 pub(crate) mod agent;
 pub(crate) mod plan;

@@ -1,4 +1,4 @@
-//! Tests of the classification, with paths of real machines and with random paths.
+//! Tests of the classification of cgroups, with paths of real machines and with random paths.
 
 use super::*;
 use proptest::prelude::*;

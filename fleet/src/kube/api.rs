@@ -1,9 +1,9 @@
-//! Kubernetes objects, read and written by REST.
+//! A client for Kubernetes' REST API, which reads and writes objects.
 //!
 //! Temporary failures (no answer, 429, 5xx) are retried a bounded number of times. Each pause is twice as
-//! long as the last one, or as long as the server requests, within the bound. A conflict (409) goes to the
-//! caller, who must read the object again. Writing the same thing twice does no harm, because each write
-//! names the version that it changes.
+//! long as the one before, or as long as the server requests, up to a bound. A conflict (409) is returned
+//! to the caller, who must read the object again. A repeated write does no harm, because each write names
+//! the version of the object that it changes.
 
 use crate::address::Address;
 use crate::http::{HttpError, Limits, Method, Server};

@@ -1,11 +1,11 @@
-//! Leader election among several recommenders, by a Lease of `coordination.k8s.io/v1`.
+//! Leader election among recommenders (`vellum recommend kubernetes`), by Kubernetes' Lease object.
 //!
-//! The holder renews the lease. Another recommender takes it after it has not changed for its whole duration,
-//! measured by that recommender's own clock, so clocks need not agree. The holder stops writing if it could
-//! not renew the lease for two thirds of the duration. Each write names the version that was read: if two
-//! recommenders take the lease at once, one gets a conflict.
+//! The leader holds the lease and renews it. Another recommender takes the lease when it has not changed
+//! for its whole duration. Each recommender measures this by its own clock, so clocks need not agree. The
+//! holder stops writing if it could not renew the lease for two thirds of the duration. Each write names
+//! the version of the lease that was read: if two recommenders take it at once, one gets a conflict.
 //!
-//! Source: client-go `tools/leaderelection`.
+//! Source: client-go `tools/leaderelection`; the API `coordination.k8s.io/v1`.
 
 use super::{Api, ApiError, is_label, is_name, micros};
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
-//! The parts of Kubernetes' API that a recommender needs: objects by REST, quantities, a lease for leader
-//! election, and notice of changed objects.
+//! A client for the parts of Kubernetes' API that `vellum recommend kubernetes` needs.
 //!
 //! ```text
-//! Lease ──▶ may this one write?   Api ──▶ Server (http) ──▶ the API server
-//! Watch ──▶ has any changed?       └ retries temporary failures, returns conflicts
-//! Quantity: "64Mi" ──▶ bytes
+//! Api        reads and writes objects by REST, retries temporary failures, returns conflicts
+//! Lease      elects a leader: only the leader writes
+//! Watch      notices changed objects
+//! quantity   "64Mi" ─▶ bytes
 //! ```
 //!
 //! Source: Kubernetes' documentation, "Kubernetes API Concepts"; client-go `tools/leaderelection`.

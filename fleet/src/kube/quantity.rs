@@ -1,4 +1,4 @@
-//! Quantities of memory in Kubernetes' notation: `64Mi`, `1.5G`, `1e9`, `128974848`, `500m`.
+//! Parses quantities of memory in Kubernetes' notation: `64Mi`, `1.5G`, `1e9`, `128974848`, `500m`.
 //!
 //! Vellum's options use another notation (`64MiB`), whose parser cannot read these.
 //!

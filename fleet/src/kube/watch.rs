@@ -1,20 +1,20 @@
-//! Watches the objects of a list, to notice changes as they happen.
+//! Watches a list of Kubernetes objects, to notice changes as they happen.
 //!
 //! ```text
-//! list ─▶ version ─▶ watch from there ─▶ event, event, bookmark, … ─▶ end ─▶ watch from the last version
+//! list ─▶ its version ─▶ watch from it ─▶ event, event, event, …    ─▶ end ─▶ watch from the last version
 //!   ▲                                                        └─ that version is too old (410) ─┐
 //!   └──────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A thread follows the events, counts changes, and wakes the caller, which reads the objects again. An
+//! A thread reads the events, counts changes, and wakes the caller, which reads the objects again. An
 //! object has changed if it is new or has another `generation`. Writing a status does not change the
 //! generation, so a recommender is not woken by its own writes.
 //!
 //! The watch is optional. If it fails, [`Watch::trouble`] gives the reason and the thread tries again;
 //! callers read the objects at intervals anyway.
 //!
-//! Invariants: a line is at most [`LINE_MAX`] long. Requests are separated by a pause, however they ended.
-//! After a gap, everything counts as changed.
+//! Invariants: a line is at most [`LINE_MAX`] long. There is a pause between two requests, even after a
+//! success. A gap in the events counts as a change.
 //!
 //! Source: Kubernetes' documentation, "Efficient detection of changes".
 

@@ -1,4 +1,4 @@
-//! Tests of the page: which series it has, and that no name can break it.
+//! Tests of the rendered metrics: which series there are, and that no name breaks their format.
 
 use super::*;
 use crate::group::{Identity, Place, place};

@@ -1,12 +1,12 @@
-//! Chooses the least memory with which all containers together lose at most a given part of their CPU time.
+//! Chooses the least memory with which all containers together lose at most a given share of CPU time.
 //!
-//! Each container's loss, as a function of its size, has a lower convex hull. The greedy choice starts from
-//! the smallest sizes. It repeatedly takes the hull segment that saves most loss per byte-hour, until the
-//! loss is within the bound. Except for the last segment, no choice of sizes on hulls needs less. The rest of
-//! the bound is then used up: containers go back to cheaper sizes, also sizes off the hull. Taking the last
+//! Each container's loss, as a function of its size, has a lower convex hull. The greedy choice starts
+//! from the smallest sizes. It repeatedly takes the hull segment that saves most loss per byte-hour, until
+//! the loss is within the bound. Except for the last segment, no choice among sizes on hulls needs less
+//! memory. Containers then shrink further, also off the hull, until the bound is used up. Taking the last
 //! segment only in part gives a lower bound for every choice ([`Choice::least`]).
 //!
-//! Invariant: the loss is within the requested bound, or each container has all that it ever used.
+//! Invariant: the loss is within the bound, or each container has all memory that it ever used.
 
 use super::fleet::{Container, Fleet};
 use std::cmp::Ordering;

@@ -1,7 +1,7 @@
-//! Exports container-hours from Prometheus' history, one hour after the other.
+//! Exports the curves of each container from Prometheus' history, one hour after the other.
 //!
-//! Memory grows with the containers of one hour. An hour without history has no rows. A container here is any
-//! job: units and Slurm steps are exported, too.
+//! Only one hour's containers are in memory at a time. An hour without history has no rows. A container
+//! here is any job: units and Slurm steps are exported, too.
 
 use super::file::{POINTS, Row, Writer};
 use crate::http::Server;

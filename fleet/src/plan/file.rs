@@ -1,16 +1,16 @@
-//! Container-hours as Parquet files, with flat columns that any engine can read.
+//! Parquet files with a row for each container and hour, in flat columns that any engine can read.
 //!
-//! | column | type | |
+//! | column | type | contents |
 //! | --- | --- | --- |
 //! | `hour` | timestamp (ms, UTC) | the end of the hour |
 //! | `node`, `owner`, `name` | string | the node; the owner; the container's name |
 //! | `cpu_seconds`, `resident_bytes` | double | user CPU time in the hour; maximum resident memory |
 //! | `window_1` to `window_12` | double, or null | windows, in seconds of user CPU time |
 //! | `bytes_1` to `bytes_12` | double, or null | the working set at that window |
-//! | `faults_1` to `faults_12` | double, or null | page faults a second with only that much memory |
+//! | `faults_1` to `faults_12` | double, or null | page faults per second with only that much memory |
 //!
-//! Files are compressed by snappy, in groups of [`GROUP`] rows. Files from elsewhere may have more columns,
-//! in any order, and may be uncompressed.
+//! Files are compressed by snappy, in groups of [`GROUP`] rows. Files of other programs may have more
+//! columns, in any order, and may be uncompressed.
 //!
 //! Source: Apache Parquet, "File Format"; the library is `parquet` without Arrow.
 

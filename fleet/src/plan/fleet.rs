@@ -1,8 +1,8 @@
-//! The containers of a fleet, each with its loss of CPU time at each size, over all hours.
+//! The containers of a fleet, and the CPU time that each would lose with each memory size, over all hours.
 //!
-//! A container's loss at a size is the sum over its hours. The loss is stored only at the steps of the size
-//! grid, so a hundred million hours need no more memory than their containers. The steps begin at the largest
-//! of the hours' smallest working sets, because the loss below is unknown.
+//! A container's loss at a size is the sum over its hours. Only this sum is stored, at sizes on a grid:
+//! memory grows with the number of containers, not of hours. Each hour has a smallest measured working
+//! set, below which the loss is unknown. A container's sizes begin at the largest of these.
 
 use super::file::{POINTS, Row};
 use super::{MOST, size, step_up};

@@ -1,16 +1,16 @@
 //! `vellum plan`: the memory that a fleet would need if each container had its recommended size.
 //!
 //! ```text
-//! Prometheus ─▶ export ─▶ Parquet, a row a container and hour ─▶ SQL, Spark, Polars, DuckDB
-//!                              │ in pieces
+//! Prometheus ─▶ export ─▶ Parquet, a row for each container and hour ─▶ SQL, Spark, Polars, DuckDB
+//!                              │ read in pieces
 //!                              ▼
-//!                         Fleet: for each container, the time it loses with this much memory
+//!                         Fleet: for each container, the time it loses with each size
 //!                              │
 //!                              ▼
 //!              choose: the least memory for a slowdown of all together (convex hulls, greedy)
 //!                              │
 //!                              ▼
-//!              nodes: nodes of a size for the hour that needs most       owners: memory and slowdown
+//!              nodes: how many nodes hold the hour that needs most       owners: memory and slowdown
 //! ```
 //!
 //! # Words
@@ -19,12 +19,13 @@
 //! | --- | --- |
 //! | container-hour | a row: a container's curve in one hour, its CPU time and its resident memory |
 //! | owner | the namespace, unit or user that a container belongs to |
-//! | lost | CPU seconds under a limit: S · (f at z = limit − f at the largest window) · its CPU seconds |
-//! | step | a size of the grid, [`STEPS`] to an octave: 1.1 % apart |
+//! | lost | CPU seconds lost under a limit: S · (f(limit) − f(largest working set)) · all CPU seconds |
+//! | S, f(z) | the delay of a page fault; page faults per CPU second with memory z |
+//! | step | a size of the grid: [`STEPS`] sizes for each doubling, 1.1 % apart |
 //!
 //! # Guarantees
 //!
-//! - Files are read in pieces: memory grows with the number of containers, not with hours.
+//! - Files are read in pieces: memory grows with the number of containers, not of hours.
 //! - A size is never below the working set at the smallest window, in any hour: the loss below is unknown.
 //! - Invalid rows are left out and counted.
 //!

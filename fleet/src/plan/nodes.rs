@@ -1,7 +1,7 @@
-//! Computes how many nodes of a given size hold the hour that needs most memory.
+//! Computes how many nodes of a given size hold all containers in the hour that needs most memory.
 //!
-//! Containers are placed by size, the largest first, into the first node with room. This needs at most 11/9
-//! of the minimum number of nodes, plus one. Other demands that containers make on nodes are unknown here.
+//! Containers are placed by size, the largest first, into the first node with room. This needs at most
+//! 11/9 of the minimum number of nodes, plus one. Only memory counts, not CPU or other demands on nodes.
 //!
 //! Source: Johnson, "Near-optimal bin packing algorithms" (1973), first fit decreasing.
 

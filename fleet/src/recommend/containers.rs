@@ -1,10 +1,10 @@
-//! The history of each container, from Prometheus' HTTP API.
+//! Reads the history of each container from Prometheus' HTTP API.
 //!
 //! A container is identified by namespace, pod and name. Pods that have ended count, too: a workload's
 //! history covers all pods that it had in the requested time.
 //!
-//! Invariant: labels that are not valid Kubernetes names are left out and counted, so none can become a path,
-//! a pattern or a line.
+//! Invariant: rows with labels that are not valid Kubernetes names are left out and counted. No label can
+//! therefore become a path, a pattern or a second line.
 
 use super::decide::History;
 use crate::http::Server;

@@ -1,4 +1,4 @@
-//! The recommended memory limit of one unit, with its reason. Pure.
+//! Computes the recommended memory limit of one unit, and its reason. The functions are pure.
 
 use std::time::Duration;
 

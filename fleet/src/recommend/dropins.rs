@@ -1,4 +1,4 @@
-//! Drop-ins for systemd: one file a unit, with `MemoryHigh` and the reason for it.
+//! Writes drop-ins for systemd: a file for each service, with `MemoryHigh` and the reason for its value.
 //!
 //! Invariants: a file is written as a whole or not at all (a temporary file is renamed). Only files named
 //! [`FILE`] are read or written. Only names of services become paths.

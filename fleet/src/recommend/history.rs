@@ -1,7 +1,7 @@
-//! The history of each systemd unit of a machine, from Prometheus.
+//! Reads the history of each systemd unit of a machine from Prometheus.
 //!
-//! Load has daily and weekly seasons, so the default is eight days. A unit is identified by its name: a
-//! restart changes nothing.
+//! Load varies by day and by week, so the default length is eight days. A unit is identified by its name,
+//! so its history continues after a restart.
 
 use super::decide::History;
 use crate::http::Server;

@@ -1,17 +1,17 @@
-//! `vellum recommend slurm`: the memory that Slurm jobs need on a node, by user and job name.
+//! `vellum recommend slurm`: computes the memory that Slurm jobs need on a node, by user and job name.
 //!
 //! ```text
-//! Prometheus: need of each job on its hungriest node ─┐
-//!                                                     ├─▶ by user and name: the largest, a margin ─▶ table
-//! sacct: user, name and end of each job ──────────────┘
+//! Prometheus: the need of each job, on the node where it is largest ─┐
+//!                                                                    ├─▶ the largest need of each user and
+//! sacct (accounting): user, name and end of each job ────────────────┘   name, plus a margin ─▶ table
 //! ```
 //!
-//! Metrics have a job's number but not its name, so Slurm's accounting provides the names. Steps that a job
-//! runs at the same time on a node count together. If one job of a name ran out of memory, the name gets no
-//! number, because its need is unknown.
+//! Metrics have a job's number but not its name, so Slurm's accounting provides the names. Steps that a
+//! job runs at the same time on a node count together. If one job of a name ran out of memory, the name
+//! gets no number, because its need is unknown.
 //!
-//! Invariants: a name with control characters is left out. Each row of the table is one line. The name is the
-//! last field, in quotes.
+//! Invariants: a name with control characters is left out. Each row of the table is one line, with the
+//! name as its last field, in quotes.
 
 use super::decide::{History, Rules, Verdict, decide};
 use crate::http::Server;

@@ -1,8 +1,7 @@
-//! Tests of `vellum agent` on a node of real control groups with real jobs, queried by curl and by a real
-//! Prometheus. Error messages are tested, too.
+//! Tests of `vellum agent` on real cgroups with real jobs; curl and a real Prometheus read its metrics.
 //!
-//! The tests need root and a writable hierarchy with memory; otherwise they are skipped. All groups are below
-//! one group of the test, and are removed with it, even if the test fails or is killed.
+//! The tests need root and a writable hierarchy with the memory controller; otherwise they are skipped. All
+//! cgroups are below one cgroup of the test, and are removed with it, even if the test fails or is killed.
 
 use crate::common::node::{Agent, Node, TOKEN, by_cgroupfs, by_systemd, id, uid, until};
 use crate::common::prometheus::Prometheus;

@@ -1,6 +1,6 @@
 //! Tests of `vellum agent` over https, with certificates from openssl and curl as the client.
 //!
-//! The root of the groups is an ordinary folder, because other tests cover the page itself.
+//! The agent's `--root` is an ordinary folder in place of cgroups: other tests cover the metrics.
 
 use crate::common::certificate::{EC, RSA, certificate};
 use crate::common::node::{Agent, TOKEN, until};

@@ -1,4 +1,4 @@
-//! Tests that documentation, rules and dashboard use existing metrics, and that all are documented.
+//! Tests that documentation, alerts and dashboard name existing metrics, and that all are documented.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

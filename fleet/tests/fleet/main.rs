@@ -1,10 +1,10 @@
-//! Tests of `vellum-fleet` from outside, in one program, so that it links once.
+//! Tests that run `vellum-fleet` or call its library, in one test program, so that it is linked only once.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | `plan`, `slurm`, `examples` | the library alone; Lua, promtool and Polars where they are installed |
 //! | `commands`, `agent`, `agent_tls` | `vellum-fleet` on the test's jobs, with curl as the client |
-//! | `prometheus`, `vpa` | a real Prometheus and API server, and servers that fail in every way |
+//! | `prometheus`, `vpa` | a real Prometheus and API server, and fake servers that fail in every way |
 //! | `scale`, `three_agents` | whole fleets |
 //!
 //! Tests that measure or load the machine take turns ([`common::alone`], [`common::beside`]).

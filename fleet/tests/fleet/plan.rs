@@ -1,5 +1,5 @@
-//! Tests of plans: against every possible choice on small fleets, by invariants on larger ones, and by
-//! Polars, which reads and writes the same files.
+//! Tests of `vellum plan`. On small fleets it is compared with every possible choice; on larger ones,
+//! invariants are checked. Polars reads and writes the same files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,15 +1,15 @@
 //! A test of a large fleet with real servers. Prometheus has eight days of many nodes' containers and
-//! continues to scrape them; the API server has an object for every ten containers. A single pass of `vellum
-//! recommend kubernetes` with default options serves all of it.
+//! continues to scrape them; the API server has an object for every ten containers. One pass of
+//! `vellum recommend kubernetes` with default options covers the whole fleet.
 //!
 //! ```text
 //! job ◀─ agent ─▶ page ─▶ generator: N nodes of 30 containers ◀─ Prometheus ◀─ recommend ─▶ API server
 //!                    └─▶ eight days before now ─ promtool ─────────▶ ┘
 //! ```
 //!
-//! Containers differ only in names and recommendations; all else is a real agent's page of a real job. The
-//! largest recommendation of each container lies in a random hour of the eight days. A number is right only
-//! if every hour was read. A second pass has nothing to write.
+//! The generator copies a real agent's page of a real job; containers differ only in names and
+//! recommendations. The largest recommendation of each container lies in a random hour of the eight days.
+//! A number is right only if every hour was read. A second pass has nothing to write.
 //!
 //! VELLUM_FLEET_NODES sets the number of nodes (docs/fleet.md has the figures of 1,000 nodes), and
 //! VELLUM_FLEET_STEP the seconds between samples in the history.

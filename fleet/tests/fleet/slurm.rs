@@ -1,4 +1,4 @@
-//! A test of the Slurm plugin: Lua runs it with `slurmctld`'s arguments, on a table from this crate.
+//! A test of the Slurm plugin: Lua calls it with `slurmctld`'s arguments, on a table of this crate's.
 
 use std::collections::BTreeMap;
 use std::path::Path;

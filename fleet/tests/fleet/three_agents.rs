@@ -1,19 +1,19 @@
-//! A test of a fleet on one machine. Three agents watch real jobs in separate control groups, one real
-//! Prometheus scrapes them by https, and `vellum recommend kubernetes` writes to a real API server.
+//! A test of a fleet on one machine. Three agents watch real jobs in separate cgroups, one real Prometheus
+//! scrapes them by https, and `vellum recommend kubernetes` writes to a real API server.
 //!
 //! ```text
 //! three times: jobs ◀─ vellum agent ◀─https─ Prometheus ◀─ vellum recommend ─▶ API server ─▶ all events
 //!                           ×                     ×               ×
 //! ```
 //!
-//! The fleet runs from nothing to the first recommendation. Then each part with a cross is killed by `kill
-//! -9` at a random moment and started again. At last a new object is added, which the watch must notice.
-//! Every number ever written must lie between the memory that its job touches all the time and the memory
-//! that it holds. Everything must recover.
+//! The test starts without history and waits for the first recommendation. Then each part with a cross is
+//! killed by `kill -9` at a random moment and started again. At last a new object is added, which the
+//! watch must notice. Every number ever written must lie between the memory that its job touches all the
+//! time and the memory that it holds. Everything must recover.
 //!
 //! The seed is printed. VELLUM_FLEET_JOBS sets the number of jobs, and VELLUM_FLEET_ROUNDS the number of
-//! kills. Without an API server, the chain ends at Prometheus. Everything runs in groups below one group of
-//! the test, and is removed with the test, even if it is killed.
+//! kills. Without an API server, the chain ends at Prometheus. Everything runs in cgroups below one cgroup
+//! of the test, and is removed with the test, even if it is killed.
 
 use crate::common::certificate::{EC, certificate};
 use crate::common::node::{

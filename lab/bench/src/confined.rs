@@ -1,10 +1,9 @@
-//! Runs of programs under memory limits: each run in its own control group, and the code that the
-//! benchmark's sections with such runs share.
+//! Runs programs under memory limits, each in its own cgroup. Several experiments share this code.
 //!
-//! A client that drives a program runs outside its group, so that the client's memory and CPU time are not
-//! counted.
+//! A client that drives a program runs outside its cgroup, so that the client's memory and CPU time are
+//! not counted.
 //!
-//! Invariant: after a run, however it ended, no process and no group of it is left.
+//! Invariant: after a run, however it ended, its processes and its cgroup are gone.
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -1,13 +1,15 @@
-//! The allocator benchmark: Vellum against the allocators people use, with the target beside every figure.
+//! The allocator benchmark: Vellum against other widely used allocators, with a target beside every figure.
 //!
-//! One command runs it (`lab/target/release/vellum-bench --quick`, after `lab/build --release`);
-//! `docs/benchmarks.md` explains each line of the output. `vellum-campaign` runs the processes against each
-//! other and `vellum-measure` has the statistics. This crate has the workloads, their targets and the tables:
+//! `lab/target/release/vellum-bench --quick` runs it, after `lab/build --release`; `docs/benchmarks.md`
+//! explains each line of the output. `vellum-campaign` runs the processes against each other and
+//! `vellum-measure` has the statistics. This crate has the workloads, their targets and the tables:
 //!
 //! ```text
 //! Roster ──▶ Plan ──▶ suite ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON
 //! (peers)            (sections)  └ Arm = Launch      (random order)  └ every run      └ Target ▶ Verdict
 //! ```
+//!
+//! A *peer* is an allocator. A *cell* is a workload, and its *arms* are the processes compared on it.
 //!
 //! Why the figures can be trusted:
 //!

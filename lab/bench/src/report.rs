@@ -1,4 +1,4 @@
-//! The machine-readable result: all measurements first, then the tables and verdicts.
+//! The result of the benchmark as JSON: all measurements first, then the tables and verdicts.
 
 use crate::target::Judgement;
 use crate::{Judged, Missing, Peer, Sheet, Table, peer};

@@ -1,10 +1,12 @@
-//! Tables: the contents of a line, and its text.
+//! Tables: the figures of each line, and their text.
 //!
 //! ```text
 //! (a) Large blocks … ns per page
 //!          floor  glibc  …  vellum  │  ratio          95 %        target  A/A g  A/A v  verdict
 //!   1 MiB   5.30   5.51  …    5.31  │   1.00  [0.99, 1.01]  <= 1.3 floor  1.001  0.999  met
 //! ```
+//!
+//! `A/A g` and `A/A v` are the ratios of two arms of glibc and of Vellum, the controls.
 
 use crate::target::{Against, Judgement, control, judge};
 use crate::{Sheet, Target, peer};

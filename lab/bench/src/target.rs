@@ -1,4 +1,4 @@
-//! Targets: the bound of a line, the arm it is compared with, and the verdict.
+//! Targets: a line's target bounds the ratio of its figure to another one's, and gives the verdict.
 //!
 //! `vellum-campaign` has bounds and verdicts; this file computes a line's ratio from the medians over the
 //! rounds. The interval beside it comes from the pairs of each round (see `vellum-measure`). The controls are

@@ -1,8 +1,8 @@
-//! Runs of everything in a tiny size: every workload under every allocator, every task of section `timing`
-//! with the tools found here, and a campaign of each kind from end to end.
+//! Tests that run everything in a tiny size: every workload under every allocator, every task of section
+//! `timing` with the tools found here, and a campaign of each kind from end to end.
 //!
-//! No times are compared. The tests check that the workers run, verify their own results and use the
-//! preloaded allocator, and that the executable judges, prints and writes its results.
+//! No times are compared. The workers must run, verify their own results and use the preloaded allocator.
+//! The executable must judge, print and write its results.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -2,7 +2,7 @@
 //!
 //! The dynamic linker only warns about a preloaded library that it cannot load; the worker would then
 //! measure glibc under another name. The worker is therefore given the file that `malloc` must come from,
-//! and compares.
+//! and checks it.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;

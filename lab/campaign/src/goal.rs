@@ -12,9 +12,9 @@
 //!                       │   [--x--]    MISSED          (for "at most"; for "at least" the other way round)
 //! ```
 //!
-//! Noise is the difference, as a logarithm, between two arms of the same thing in this run (the A/A
-//! controls). Interval and noise measure different errors: the interval the scatter of the rounds, the
-//! controls the error that all rounds share.
+//! Noise is the difference, as a logarithm, between two arms in this run that run the same program (A/A
+//! controls). The interval measures the scatter of the rounds; the controls measure the error that all
+//! rounds share.
 //!
 //! Invariant: a value on the bound meets it, as an estimate and as the end of an interval.
 

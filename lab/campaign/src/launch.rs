@@ -1,4 +1,4 @@
-//! A process of a campaign: its start, its end, and its cost as seen from outside.
+//! Starts a process of a campaign, waits for its end, and measures its cost from outside.
 //!
 //! The child's environment is built from nothing, so that settings of the user (`MALLOC_ARENA_MAX`,
 //! `MIMALLOC_…`, `VELLUM_…`) cannot favour one arm. Standard output and error go to files in memory: a

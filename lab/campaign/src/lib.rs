@@ -1,4 +1,4 @@
-//! Comparison of processes: each runs in an environment built from nothing, and every run is kept.
+//! Campaigns that compare processes. Each runs in an environment built from nothing; every run is kept.
 //!
 //! ```text
 //! Peer ─▶ Arm = Launch ┐
@@ -6,9 +6,9 @@
 //!         Arm          ┘
 //! ```
 //!
-//! An experiment makes cells and reads sheets; the campaign starts the processes. Experiment and worker
-//! agree on the figures that the worker reports. The driver adds the figures measured from outside (times,
-//! faults, peak memory).
+//! A *peer* is an allocator; an *arm* is one of the processes that a *cell* compares. An experiment makes
+//! cells and reads sheets; the campaign starts the processes. A worker process reports figures under names
+//! that the experiment knows. The driver adds the figures measured from outside (times, faults, peak memory).
 
 pub mod cells;
 pub mod confine;

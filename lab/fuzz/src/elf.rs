@@ -1,4 +1,4 @@
-//! Targets for executables, libraries and their debug data: ELF, DWARF, unwinding tables, linkers' names.
+//! Fuzz targets for executables, libraries and their debug data: ELF, DWARF, unwinding tables, mangled names.
 
 use crate::split::{self, InMemory};
 use vellum_process::Image;

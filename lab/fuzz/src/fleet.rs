@@ -1,4 +1,4 @@
-//! Targets for the inputs of a fleet's agent and recommenders: paths of control groups, lists of pods,
+//! Fuzz targets for the inputs of `vellum agent` and `vellum recommend`: paths of cgroups, lists of pods,
 //! objects and events of Kubernetes, Slurm's accounting.
 
 use serde_json::Value;

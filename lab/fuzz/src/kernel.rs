@@ -1,5 +1,5 @@
-//! Targets for texts of `/proc` and of control groups, kernel types, and rings of events, as the kernel
-//! writes them (or a container's file system in its place).
+//! Fuzz targets for the kernel's data: texts of `/proc` and of cgroups, types (BTF), and rings of perf
+//! events. A container's file system may serve such texts in the kernel's place.
 
 use crate::split;
 use vellum_kernel::readers as kernel;

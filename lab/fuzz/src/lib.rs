@@ -1,11 +1,11 @@
-//! Fuzz targets: one function for each reader of bytes in the project, called with arbitrary bytes.
+//! Fuzz targets: one function for each parser of bytes in the project, called with arbitrary bytes.
 //!
 //! The bytes may be a file that was cut off, a table with a typing error, damaged shared memory, a debug
-//! section of a strange compiler. Invariants of every reader:
+//! section of a strange compiler. Invariants of every parser:
 //! - It does not panic (an overflow is a panic here).
 //! - It reads nothing beyond its input.
 //! - Its memory and time are bounded by the input's length.
-//! - If there is a writer, the value read is written and read again, and must be the same.
+//! - If its format can also be written, the parsed value is written and read again, and must be the same.
 //!
 //! ```text
 //! corpus/NAME/* ──▶ tests/kept ── each file, and thousands of changed ones ─┐
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A target panics if an invariant is broken, and returns otherwise. [`TARGETS`] lists them.
-//! `lab/fuzz/README.md` lists each target's reader and invariants, `CONTRIBUTING.md` the steps to add one.
+//! `lab/fuzz/README.md` lists each target's parser and invariants, `CONTRIBUTING.md` the steps to add one.
 //! Nothing depends on this crate.
 
 mod elf;

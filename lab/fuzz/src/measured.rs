@@ -1,4 +1,4 @@
-//! Targets for measurements, written and read again: observations in two forms, traces, recorded watches.
+//! Fuzz targets for measurements: series (as lines and as JSON), traces, recorded watches.
 
 use std::io::Cursor;
 use vellum_measure::line::{Entry, OnError, Reader, write_entry};

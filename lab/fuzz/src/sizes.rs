@@ -1,4 +1,4 @@
-//! Target for sizes, times, ranges and policies as users write them, on command lines and in the environment.
+//! A fuzz target for sizes, times, ranges and policies as users write them in options and environment variables.
 
 use std::time::Duration;
 use vellum_gc::{Sizing, Strict};

@@ -1,4 +1,4 @@
-//! Targets for data that crosses a process boundary, and may have been damaged by the process that wrote it.
+//! Fuzz targets for data that another process wrote and may have damaged: reports, shared memory, profiles.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;

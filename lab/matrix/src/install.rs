@@ -1,7 +1,7 @@
-//! Installation of missing packages, from Debian's archive.
+//! Installs missing packages from Debian's archive.
 //!
-//! Packages of servers would start them. Debian first runs `/usr/sbin/policy-rc.d`. If there is no such file,
-//! a file that forbids starting is made for the time of the installation.
+//! Packages with servers start them when installed, unless `/usr/sbin/policy-rc.d` forbids it. If there is
+//! no such file, one that forbids starting is made for the time of the installation.
 
 use super::Error;
 use super::list::Row;

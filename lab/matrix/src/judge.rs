@@ -1,8 +1,8 @@
-//! The comparison of all modes of one row with the plain run.
+//! Runs one row in all modes and compares each mode with the plain run.
 //!
-//! Each program runs plain twice to find differences from run to run. A row whose two plain runs differ
-//! after its filters is reported as nondeterministic, and counts as a failure of the list instead of
-//! Vellum. The fast matrix runs plain once, and a second time only after a difference.
+//! Each program runs plain twice to find differences from run to run. If the two plain runs differ after
+//! the row's filters, the row is reported as nondeterministic: the fault is the list's and not Vellum's.
+//! The fast matrix runs plain once, and a second time only after a difference.
 
 use super::exec::{Said, Stage};
 use super::list::{Mode, Row};

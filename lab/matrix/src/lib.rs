@@ -1,7 +1,7 @@
 //! The matrix: many of Debian's programs, each run plain and on Vellum, with their outputs compared.
 //!
-//! `programs.toml` lists the programs, a row each: Debian packages, a shell script with real work for the
-//! program, and filters for output that differs from run to run. Each row is run
+//! `programs.toml` lists the programs, a row for each: Debian packages, a shell script with real work for
+//! the program, and filters for output that differs from run to run. Each row runs in these modes:
 //!
 //! | mode | how |
 //! | --- | --- |
@@ -11,20 +11,20 @@
 //! | frames | under `vellum run --frames 16M`, if the row requests it |
 //! | libgc | under `vellum run --libgc`, if the row requests it |
 //!
-//! and standard output, standard error and exit status must be equal in every mode. A mode that differs
+//! Standard output, standard error and exit status must be equal in every mode. A mode that differs once
 //! counts as different; it runs again only to count how often it differs.
 //!
-//! Every run begins in a fresh copy of the folder that the row's preparation left, under the same path. The
-//! environment is the same but for the variables that start Vellum. A row has a deadline; processes that it
-//! leaves running are ended by a mark in their environment.
+//! Every run begins in a fresh copy of the row's prepared folder, under the same path. The environment is
+//! the same but for the variables that start Vellum. A row has a deadline; processes that it leaves
+//! running are ended by a mark in their environment.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! | --- | --- |
 //! | [`list`] | the rows, from TOML |
 //! | [`exec`] | one run of one row in one mode |
 //! | [`judge`] | all modes of one row, compared |
 //! | [`table`] | the results as a table and as JSON |
-//! | [`install`] | the packages that are missing |
+//! | [`install`] | installs missing packages |
 
 pub mod exec;
 pub mod install;

@@ -1,4 +1,4 @@
-//! The results as a table: on the terminal, in Markdown, and for programs.
+//! Prints the results as a table, in Markdown, and as JSON.
 
 use super::judge::{Judged, Verdict};
 use super::list::Mode;

@@ -1,23 +1,23 @@
-//! The memory that workloads should request: Vellum's recommendation for twenty workloads, beside the rule
-//! of the Kubernetes recommender, on the same histories.
+//! Compares memory requests for twenty workloads: Vellum's recommendation and the rule of the Kubernetes
+//! recommender, on the same histories.
 //!
 //! ```text
-//! Group ── workload, no limit ─┬─ vellum watch ─▶ the largest advice, and 10 %  (decide)
-//!                              └─ working set  ─▶ the 90th percentile, and 15 % (rivals)
-//! Group ── workload: no limit, again (A/A), at most what Vellum recommends, in random order
+//! Group ── workload, no limit ─┬─ vellum watch ─▶ the largest advice, plus 10 %     (decide)
+//!                              └─ working set  ─▶ the 90th percentile, plus 15 %    (rivals)
+//! Group ── workload: no limit, again (A/A), at most Vellum's number, in random order
 //! ```
 //!
-//! A request alone limits nothing. Here Vellum's is set as a hard limit, with a zram disk to page to. A
-//! number which is too small then shows as CPU time of the workload, user and system, or as a kill.
+//! A request alone limits nothing. Here Vellum's is set as a hard limit of a memory cgroup (`Group`), with a
+//! zram disk to page to. A number that is too small then shows as CPU time (user and system), or as a kill.
 //!
 //! Departures:
-//! - A history is one run instead of eight days. The watch may cost more than an agent's, to learn as much in
-//!   less time.
+//! - A history is one run instead of eight days. The watch may cost more than an agent's, to learn as much
+//!   in less time.
 //! - The recommender's percentile is over that run, sampled twenty times a second.
 //!
-//! The program needs root, zram and a memory cgroup. It removes device and groups at its end, also after a
-//! signal. The workloads, their runs under a limit, and the recommender's rule come from section `advice`
-//! of `vellum-bench`, compiled in from its files.
+//! The program needs root, zram and a memory cgroup. It removes device and cgroups at its end, also after
+//! a signal. The workloads, their runs under a limit, and the recommender's rule come from section
+//! `advice` of `vellum-bench`, compiled in from its files.
 
 #[path = "../../bench/src/confined.rs"]
 #[expect(unreachable_pub, reason = "they are part of the library of `vellum-bench`")]

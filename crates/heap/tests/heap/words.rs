@@ -1,5 +1,5 @@
-//! A random test of words and a stack against a model. Every value that the model reaches must exist with its
-//! type and tag, whatever was collected or moved.
+//! A random test of words and a stack against a model. Every value that is reachable in the model must exist
+//! in the heap with its type and tag, whatever was collected or moved.
 
 use std::collections::HashMap;
 use std::panic::catch_unwind;

@@ -1,5 +1,5 @@
-//! aarch64: thread-local data by `tpidr_el0`, operands in registers. Other processors may see stores out of
-//! order: the store that publishes others is a release.
+//! aarch64: thread-local variables (addressed from `tpidr_el0`) and the instructions of the fast paths. Other
+//! processors may see stores out of order, so `count_down` stores with release ordering.
 
 use core::arch::asm;
 use core::ptr::from_ref;

@@ -1,4 +1,4 @@
-//! x86-64: thread-local data by `fs`, operands in memory, stores in program order.
+//! x86-64: thread-local variables (addressed from `fs`) and the instructions of the fast paths.
 
 use core::arch::asm;
 use vellum_unwind::Frame;

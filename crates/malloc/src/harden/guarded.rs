@@ -1,4 +1,4 @@
-//! A few blocks, chosen at random, with a page of their own between two that fault.
+//! Guarded blocks: a few blocks, chosen at random, each on a page of its own between two pages that fault.
 //!
 //! ```text
 //! ┌ ─ ─ ─ ┬───────────────┬ ─ ─ ─ ┬───────────────┬ ─ ─ ─ ┐
@@ -8,9 +8,9 @@
 //!
 //! - Reading or writing past the block's end (in half of the blocks: before its start) faults at that
 //!   instant.
-//! - So does any use after free: a slot is inaccessible until it is used again, which is as late as possible.
+//! - Any use after free faults, because a slot is inaccessible until it is used again, as late as possible.
 //! - The rest of the page holds a pattern that is checked when the block is freed.
-//! - One allocation in [`RARITY`] on average is such a block: in a fleet of processes, some find each bug.
+//! - On average, one allocation in [`RARITY`] is guarded: if many processes run, some find each bug.
 //!
 //! Source: GWP-ASan, and Electric Fence before it.
 

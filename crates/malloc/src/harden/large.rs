@@ -1,15 +1,15 @@
-//! Large hardened blocks: extents with a tail and, behind it, a page that faults; inaccessible while they
-//! wait in quarantine.
+//! Large blocks of the hardened mode: extents with a tail (`tail`) and, behind it, a guard page, which
+//! faults. They are inaccessible while they wait in quarantine.
 //!
 //! ```text
 //! extent  ┌──────────────────────────┬──────┬────────────┐
-//!         │ the program's            │ tail │ guard page │
+//!         │ program's bytes          │ tail │ guard page │
 //!         └──────────────────────────┴──────┴────────────┘
 //! ```
 //!
-//! The length word of the extent's first page ([`Slab::lengths`]) marks such a block, and if its last page is
-//! a guard. Guards cost map entries, of which a process has some 65,000: at most [`GUARDED_MAX`] blocks have
-//! one. The others have the page too, and it is not touched.
+//! Bits in the length word of the extent's first page ([`Slab::lengths`]) mark such a block, and whether its
+//! last page is a guard. A guard costs a map entry, of which a process has some 65,000, so at most
+//! [`GUARDED_MAX`] blocks have one. The last page of the others is ordinary memory that is never touched.
 
 use super::{HARDEN, tail};
 use crate::errno::out_of_memory;

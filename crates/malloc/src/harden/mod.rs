@@ -1,28 +1,28 @@
-//! The hardened mode finds more misuse of memory, and is slower. Off unless `VELLUM_HARDEN=1`.
+//! The hardened mode, which finds more misuse of memory and is slower. It is off unless `VELLUM_HARDEN=1`.
 //!
-//! In this mode the fast paths of every thread find the empty heap, so that each request takes the slow path.
-//! The thread's real heap is in a second thread-local word. The mode costs nothing while it is off.
+//! In this mode every thread's fast paths find the empty heap, so that each request takes the slow path. The
+//! thread's real heap is in a second thread-local variable. The mode costs nothing while it is off.
 //!
 //! ```text
 //! malloc ─▶ zero bytes? ──▶ `zero`: an address without memory
 //!        ─▶ a sample? ────▶ `guarded`: a page of its own between two that fault
 //!        ─▶ small ────────▶ block of a slab, with a `tail`
-//!                            └ free ─▶ filled ─▶ `quarantine` ─▶ slab
+//!                            └ free ─▶ zeroed ─▶ `quarantine` ─▶ slab
 //!        ─▶ large ────────▶ extent with a `tail` and a page that faults
 //!                            └ free ─▶ inaccessible ─▶ `quarantine` ─▶ page layer
 //! ```
 //!
-//! | module | what it catches |
+//! | module | misuse that it catches |
 //! | --- | --- |
-//! | [`tail`] | writing past the requested size, by one byte, when the block is freed or resized; freeing twice while in quarantine; a size that is not the block's |
-//! | [`quarantine`] | writing after free, once the block leaves it, or at the end of the process |
+//! | [`tail`] | writing past the requested size, even by one byte, found when the block is freed or resized; freeing twice while in quarantine; a size that is not the block's |
+//! | [`quarantine`] | writing after free, found when the block leaves it, or at the end of the process |
 //! | [`guarded`] | reading and writing out of bounds and after free, at that instant, of a few blocks |
-//! | [`large`] | the same for all large blocks, past the last page |
+//! | [`large`] | for large blocks, reading and writing past the last page and after free, at that instant |
 //! | [`zero`] | any use of a block of zero bytes |
 //!
-//! Blocks are zero when handed out, and zero from the moment of being freed: no mistaken read returns old
-//! data. `realloc` always moves. Blocks that the loader got before the mode was switched on stay ordinary
-//! ones ([`Slab::hardened`](crate::slab::Slab::hardened)); so do blocks of paged memory.
+//! Blocks are zero when handed out, and zeroed when freed: no mistaken read returns old data. `realloc`
+//! always moves the block. Blocks that the loader got before the mode was switched on stay ordinary ones
+//! ([`Slab::hardened`](crate::slab::Slab::hardened)); so do blocks of paged memory.
 
 mod guarded;
 mod large;

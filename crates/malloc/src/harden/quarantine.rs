@@ -1,12 +1,12 @@
-//! Freed blocks that wait before their memory is used again, so that uses after free are found.
+//! The quarantine: freed blocks wait before their memory is used again, so that uses after free are found.
 //!
 //! ```text
-//! small ─▶ a random one of 256 places ─ whichever was there ─▶ queue ─▶ its slab
-//! large ─────────────────────────────────────────────────────▶ queue ─▶ the page layer
+//! small ─▶ a random one of 256 slots ─ the block that was there ─▶ queue ─▶ its slab
+//! large ─────────────────────────────────────────────────────────▶ queue ─▶ the page layer
 //! ```
 //!
-//! Both queues are bounded by number and by bytes. A small block waits for as many frees as its queue is
-//! long, and for a random number more. Blocks are checked and returned outside the lock.
+//! Both queues are bounded by number and by bytes. A small block waits in its slot for a random number of
+//! frees, then in the queue. Blocks are checked and returned outside the lock.
 
 use super::{HARDEN, dismiss, tail};
 use core::sync::atomic::Ordering::Relaxed;
@@ -19,7 +19,7 @@ const LARGE_MAX: usize = 256;
 /// Their bytes: address space, as their frames have been given back. Longer blocks do not wait.
 const LARGE_BYTES_MAX: usize = 64 << 20;
 
-/// A block: its address and its length. The address 0 is none.
+/// A block: its address and its length. The address 0 means no block.
 #[derive(Clone, Copy)]
 struct Entry {
     address: Addr,

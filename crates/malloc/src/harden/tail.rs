@@ -1,17 +1,17 @@
-//! The end of a hardened block: the requested bytes, and bytes that must stay as they are.
+//! The tail of a hardened block: bytes behind the requested ones that the program must not change.
 //!
 //! ```text
 //! ┌───────────────────┬───┬────────────────┬──────────┐
-//! │ the program's     │ 0 │ canary         │ size word │      a whole block
+//! │ program's bytes   │ 0 │ canary         │ size word │      a whole block
 //! └───────────────────┴───┴────────────────┴──────────┘
 //! 0               requested            whole-8       whole
 //! ```
 //!
 //! The first byte past the program's is always zero, so that an unterminated string ends there. The canary's
-//! bytes are the key, mixed with the address. The size word, mixed in the same way, holds the requested size
-//! and a check of it, by which an overwritten size is found. Its lowest byte is zero too, as it may be the
-//! first byte past the program's. A block in quarantine is zero up to its size word, which then holds
-//! [`FREED`].
+//! bytes are computed from the key ([`crate::seal`]) and the block's address. The size word, masked with the
+//! same two, holds the requested size and a check of it, by which an overwritten size is found. The word's
+//! lowest byte is zero, as it may be the first byte past the program's. A block in quarantine is zero up to
+//! its size word, which then holds [`FREED`].
 
 use crate::misuse;
 use crate::seal::keyed;

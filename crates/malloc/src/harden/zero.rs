@@ -1,7 +1,8 @@
-//! Blocks of zero bytes: addresses without memory. Each is different, and reading or writing it faults.
+//! Blocks of zero bytes: different addresses without memory, at which reading and writing fault.
 //!
-//! They are [`SPACING`] bytes apart in a range that is never accessible; each has a bit for its use. When all
-//! are in use, or the request needs more alignment, an ordinary block with a tail serves.
+//! They are [`SPACING`] bytes apart in a range that is never accessible. Each has a bit that is set while it
+//! is in use. If none is found free, or the request needs more alignment, an ordinary block with a tail
+//! serves.
 
 use super::HARDEN;
 use crate::misuse;
@@ -15,7 +16,7 @@ const SLOTS: usize = 1 << 16;
 const BYTES: usize = SLOTS * SPACING;
 const WORDS: usize = SLOTS / u64::BITS as usize;
 
-/// The range, and which of its blocks are out. All zero: it is not reserved.
+/// The range, with a bit for each block in use. All zero: the range is not reserved.
 pub(super) struct Zeros {
     base: AtomicUsize,
     out: [AtomicU64; WORDS],

@@ -1,4 +1,4 @@
-//! Blocks that another thread frees are memory again for the thread that made them.
+//! Tests that blocks freed by another thread become free memory for the thread that allocated them.
 
 use vellum_malloc as front;
 use vellum_pages::Pages;

@@ -1,5 +1,5 @@
-//! The helper beside threads that are on their fast paths only: nothing that they free, and nothing that
-//! others free of theirs, is lost. The seed is printed; `VELLUM_TEST_SEED` repeats it.
+//! Tests the helper thread beside threads that take fast paths only: no block that they free, and none of
+//! theirs that other threads free, is lost. The seed is printed; `VELLUM_TEST_SEED` repeats it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use vellum_malloc as front;

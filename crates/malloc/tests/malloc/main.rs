@@ -1,4 +1,4 @@
-//! The allocator from outside.
+//! Tests of the allocator through its public functions.
 
 mod come_back;
 mod idle;

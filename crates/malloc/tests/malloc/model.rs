@@ -1,8 +1,8 @@
-//! The allocator against a model: a plain map of what is in use.
+//! Tests of the allocator against a model, a plain map of the blocks in use.
 //!
-//! Random sequences of every operation run on a thread with a heap of its own. After each: blocks do not
-//! overlap, are aligned, are as large as asked, read zero where promised, and keep their contents; from time
-//! to time every invariant of the heap is checked.
+//! Random sequences of every operation run on a thread with a heap of its own. After each operation, blocks
+//! do not overlap, are aligned, are at least as large as requested, read zero where promised, and keep their
+//! contents. From time to time every invariant of the heap is checked.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;

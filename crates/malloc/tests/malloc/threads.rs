@@ -1,5 +1,5 @@
-//! Threads that come and go, exchange blocks, and fork at any moment. The seed is printed; `VELLUM_TEST_SEED`
-//! repeats it.
+//! Tests with threads that start and end, exchange blocks, and fork at any moment. The seed is printed;
+//! `VELLUM_TEST_SEED` repeats it.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 use vellum_malloc as front;

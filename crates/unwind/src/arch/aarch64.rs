@@ -1,5 +1,5 @@
-//! aarch64: a call leaves the return address in a register. A frame saves it next to the caller's frame
-//! pointer, or alone. A frame that has not saved it is the innermost; the walk does not leave it.
+//! aarch64: a call leaves the return address in a register. A function saves it beside the caller's frame
+//! pointer, or alone. If a frame has not saved it, the frame is the innermost, and the walk cannot leave it.
 
 use crate::SavedBp;
 use gimli::{AArch64, Register, RegisterRule, Vendor};

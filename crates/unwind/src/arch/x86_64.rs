@@ -1,4 +1,4 @@
-//! x86-64: the return address is at CFA−8, as every call leaves it.
+//! x86-64: the return address is at CFA−8, the word that every call pushes.
 
 use crate::SavedBp;
 use gimli::{Register, RegisterRule, Vendor, X86_64};

@@ -1,4 +1,4 @@
-//! `vellum plan export`: writes Prometheus' history of working-set curves as Parquet.
+//! `vellum plan export`: writes the working-set curves of Prometheus' history to a Parquet file.
 
 use crate::Ended;
 use crate::command::recommend::Prometheus;

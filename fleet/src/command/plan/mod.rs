@@ -1,8 +1,8 @@
-//! `vellum plan`: the memory that a fleet would need at a given slowdown.
+//! `vellum plan`: computes the memory that a fleet would need at a given slowdown.
 //!
 //! ```text
-//! Prometheus ─▶ export ─▶ Parquet ─▶ Fleet ─▶ a choice for each slowdown ─┬─▶ memory, nodes, who pays
-//!                                                                        └─▶ --json
+//! Prometheus ─▶ export ─▶ Parquet ─▶ Fleet ─▶ a size for each container ─┬─▶ report: memory, nodes, owners
+//!                                             (for each slowdown)        └─▶ --json: the same as JSON
 //! ```
 
 mod export;

@@ -1,4 +1,4 @@
-//! The report of a plan, as tables and as JSON.
+//! The report of `vellum plan`, as tables and as JSON.
 
 use serde::Serialize;
 use std::time::Duration;

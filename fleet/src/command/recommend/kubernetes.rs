@@ -1,11 +1,12 @@
-//! `vellum recommend kubernetes`: writes the status of VerticalPodAutoscaler objects, once or repeatedly.
+//! `vellum recommend kubernetes`: writes the status of VerticalPodAutoscalers, once or repeatedly.
 //!
 //! ```text
-//! Pass ─▶ lines, and what was written        --every: Lease (one leader) ─▶ Pass ─▶ pause ─▶ …
+//! once:     Pass (over all objects) ─▶ a line for each container, the number of objects written
+//! --every:  Lease (elects one leader) ─▶ Pass ─▶ pause ─▶ Lease ─▶ …
 //! ```
 //!
-//! A pass that fails is reported and, with `--every`, repeated at the next turn; no object is half written. A
-//! changed object brings the next turn forward ([`Watch`](vellum_fleet::kube::Watch)).
+//! A failed pass is reported and, with `--every`, repeated after the pause; no object is half written. A
+//! changed object ends the pause early ([`Watch`](vellum_fleet::kube::Watch)).
 
 use super::{Made, Prometheus, address, token};
 use crate::Ended;

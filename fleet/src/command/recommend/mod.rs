@@ -1,12 +1,12 @@
-//! `vellum recommend`: settings for systemd, Kubernetes and Slurm, from the agent's history in Prometheus.
+//! `vellum recommend`: turns Prometheus' history into settings for systemd, Kubernetes and Slurm.
 //!
 //! ```text
-//!                                   ┌─▶ systemd: drop-ins
-//! history ─▶ a number, and why ─────┼─▶ kubernetes: status of VerticalPodAutoscalers
-//!                                   └─▶ slurm: a table for a plugin
+//!                                             ┌─▶ systemd: drop-in files
+//! history ─▶ a memory limit, with its reason ─┼─▶ kubernetes: status of VerticalPodAutoscalers
+//!                                             └─▶ slurm: a table for a plugin
 //! ```
 //!
-//! The command writes only after it has read the whole history, and starts, stops or reloads nothing.
+//! The command writes only after it has read the whole history. It starts, stops and reloads no service.
 
 mod kubernetes;
 mod slurm;

@@ -1,4 +1,4 @@
-//! `vellum recommend slurm`: writes a table by user and job name, for a plugin of `slurmctld`.
+//! `vellum recommend slurm`: writes a table of memory by user and job name, for a plugin of `slurmctld`.
 
 use super::Prometheus;
 use crate::Ended;

@@ -1,4 +1,4 @@
-//! `vellum recommend systemd`: writes a drop-in for each service, or with `--dry-run` only a report.
+//! `vellum recommend systemd`: writes a drop-in for each service; with `--dry-run`, only prints a report.
 //!
 //! The command writes only after it has read the whole history. Each file is written as a whole.
 

@@ -1,10 +1,10 @@
-//! `vellum recommend kubernetes`: from Prometheus' history to the status of VerticalPodAutoscaler objects.
+//! `vellum recommend kubernetes`: turns Prometheus' history into the status of VerticalPodAutoscalers.
 //!
 //! ```text
 //! Prometheus ─▶ Memory ──┐
 //!                        ├─▶ status of each object (pure) ─▶ PATCH …/status, if anything changed
-//! API server ─▶ Object ──┘     target: names of pods          409: read it again, and once more
-//!                              numbers: target, bounds
+//! API server ─▶ Object ──┘     target: finds its pods       on a conflict (409): reads the object again
+//!                              numbers: target and bounds
 //! ```
 //!
 //! Only objects whose `spec.recommenders` names [`RECOMMENDER`] are changed, and only their status.

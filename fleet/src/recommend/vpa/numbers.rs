@@ -1,13 +1,13 @@
-//! The four recommended numbers of one container, with their reason. Pure.
+//! Computes the four recommended numbers of one container, and their reason. The functions are pure.
 //!
 //! | number | meaning |
 //! | --- | --- |
 //! | uncapped target | the largest recommendation plus the margin; 25 % above a limit under which it stalled or was killed |
 //! | target | the uncapped target within the object's `minAllowed` and `maxAllowed` |
-//! | lower bound | the largest recommendation without the margin: less memory makes it slow; above a limit under which it was killed |
-//! | upper bound | 25 % above the target; more after little history: after one day, 100 % |
+//! | lower bound | the largest recommendation without the margin, as less memory makes the container slow; above a limit under which it was killed |
+//! | upper bound | 25 % above the target; more after a short history: after one day, 100 % |
 //!
-//! VerticalPodAutoscaler's updater restarts pods whose requests are below the lower or above the upper bound.
+//! VerticalPodAutoscaler's updater restarts pods with requests below the lower or above the upper bound.
 
 use super::super::containers::Remembered;
 use super::super::decide::{Rules, Verdict, decide};

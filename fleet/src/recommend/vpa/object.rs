@@ -1,7 +1,7 @@
-//! A VerticalPodAutoscaler object, as a recommender reads it.
+//! Parses a VerticalPodAutoscaler object: the fields that a recommender needs.
 //!
-//! A missing field has Kubernetes' default. An object with a wrong type in the place of a name, a list or a
-//! quantity is rejected as a whole, with the reason.
+//! A missing field has Kubernetes' default. If a name, a list or a quantity has the wrong type, the whole
+//! object is rejected, with the reason.
 
 use super::RECOMMENDER;
 use super::numbers::{Numbers, Policy};

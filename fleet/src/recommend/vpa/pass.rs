@@ -1,4 +1,4 @@
-//! A pass over all objects: reads the history and the objects, decides, and writes.
+//! One pass over all VerticalPodAutoscaler objects: reads them and their history, and writes their status.
 //!
 //! The history is read first; without it, nothing else is requested. An object that cannot be written is left
 //! for the next pass and does not affect the others. After [`FAILURES_MAX`] failures in a row the pass ends.

@@ -1,4 +1,4 @@
-//! The status that an object should have, and the patch for it. Pure.
+//! Computes the status that an object should have, and the patch that sets it. The functions are pure.
 //!
 //! Invariants: a container without a new recommendation keeps its earlier numbers. An object without any
 //! numbers has a condition with the reason. Conditions of other programs do not change.

@@ -1,6 +1,6 @@
-//! A test node: control groups with real jobs in them, and the agent that watches them.
+//! A test node: cgroups with real jobs in them, and the agent that watches them.
 //!
-//! All groups are below one group, and are removed with the test, even if it fails or is killed.
+//! All cgroups are below one cgroup, and are removed with the test, even if it fails or is killed.
 
 use super::FLEET;
 use std::fs;

@@ -1,7 +1,7 @@
-//! A real API server with etcd, which has VerticalPodAutoscalers and leases.
+//! A real API server with etcd for tests, which has VerticalPodAutoscalers and leases.
 //!
 //! The server is `k8s.io/apiextensions-apiserver`, which serves only defined objects: it has no pods and
-//! needs no other part of a cluster. Tests of whole fleets use this file, too.
+//! needs no other part of a cluster. Tests of whole fleets also use this file.
 
 use crate::common::node::Running;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Tests with an API server that refuses, conflicts, stalls or sends garbage, and with a false Prometheus.
+//! Tests with an API server that refuses, conflicts, stalls or sends garbage, and with a fake Prometheus.
 
 use super::*;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 //! Tests with a real API server and etcd: definitions of objects, TLS with certificates on both sides,
-//! conflicts, a store that is killed. They are skipped, with a message, if these programs are missing.
+//! conflicts, and an etcd that is killed. Without these programs, they are skipped with a message.
 
 use super::cluster::{Cluster, OBJECTS, Programs};
 use super::*;

@@ -1,4 +1,4 @@
-//! Tests of watches, by a server that ends, drops versions, refuses and sends garbage.
+//! Tests of watches on objects. The fake server ends them, drops versions, refuses and sends garbage.
 
 use super::*;
 use serde_json::{Value, json};

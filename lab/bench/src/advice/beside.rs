@@ -1,8 +1,8 @@
-//! The table that compares Vellum's recommendation with its rivals: peak memory, the rule of the Kubernetes
-//! recommender, and a loop like Senpai's.
+//! The table that compares Vellum's recommendation with three others: peak memory, the rule of the
+//! Kubernetes recommender, and a loop like Senpai's (`rivals`).
 //!
-//! Rivals are compared at equal cost: if a rival's limit slows a program by more than allowed, that program
-//! counts with its peak memory.
+//! They are compared at equal cost: if a rival's limit slows a program by more than allowed, the program's
+//! peak memory takes the place of that limit.
 
 use super::COST_MAX;
 use super::run::Took;

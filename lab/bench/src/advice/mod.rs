@@ -1,4 +1,4 @@
-//! Section `advice`: does `vellum run` recommend the right memory limit?
+//! Section `advice` of the benchmark: checks the memory limits that `vellum run` recommends.
 //!
 //! ```text
 //! Device (zram, swap) ── vellum run --json prog ──▶ the recommended limit
@@ -7,14 +7,14 @@
 //! ```
 //!
 //! Each program (`program`) is a widely used one. It runs once for a recommendation, then under that limit
-//! and others.
+//! and others. A right limit hardly slows it, and two thirds of the limit clearly do.
 //!
 //! - On a zram disk, paging costs only CPU time. The cost of a limit is therefore the program's CPU time,
 //!   user and system, which other programs on the machine disturb less than wall time.
 //! - A run that takes `LONGEST` times its unlimited wall time is stopped; its CPU time until then is a
 //!   lower bound.
-//! - The section needs root, zram and a memory cgroup. It removes device and groups at its end, also after
-//!   a signal.
+//! - The section needs root, zram and a memory cgroup. It removes device and cgroups at its end, also
+//!   after a signal.
 
 mod beside;
 pub(crate) mod program;

@@ -3,13 +3,13 @@
 //! | name | recommended limit | source |
 //! | --- | --- | --- |
 //! | recommender | the 90th percentile of usage plus 15 % | the vertical pod autoscaler's documentation |
-//! | Senpai-like | the rest after reclaiming a little while tasks hardly stall | Weiner et al., TMO, 2022 |
+//! | Senpai-like | usage under a loop that reclaims while tasks hardly stall | Weiner et al., TMO, 2022 |
 //!
 //! Departures:
 //! - The recommender's percentile covers one run, sampled twenty times a second, instead of days.
-//! - Senpai reclaims every six seconds, in proportion to how far the pressure is below its target. Programs
-//!   that run for seconds need steps of tenths of a second.
-//! - Version 1 groups report no pressure: major faults times S replace it.
+//! - Senpai reclaims every six seconds, in proportion to how far the pressure is below its target.
+//!   Programs that run for seconds need steps of tenths of a second.
+//! - Cgroups of version 1 report no pressure: major faults times S (the delay of a fault) replace it.
 
 use std::time::{Duration, Instant};
 use vellum_campaign::confine::Group;

@@ -1,4 +1,4 @@
-//! One run of a program on Vellum's memory, under a memory limit.
+//! Runs a program with Vellum as its malloc, under a memory limit.
 
 use super::program::Program;
 use super::rivals::{Senpai, Usage};

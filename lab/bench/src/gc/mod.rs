@@ -1,9 +1,8 @@
-//! Section `gc`: Vellum's collector against libgc, in the programs of `lab/papers/clients/`.
+//! Section `gc` of the benchmark: Vellum's collector against libgc, in the programs of `lab/papers/clients/`.
 //!
-//! The other sections measure malloc; this section measures garbage collection. The programs are those of
-//! `vellum papers smith`, which measures the larger ones, built by the same [`Workshop`]. Each cell is one
-//! program. Its arms are the collectors: libgc and each of Vellum's plans, all of them twice for the
-//! controls.
+//! The other sections measure malloc; this section measures garbage collection. `vellum papers smith`
+//! measures larger programs of the same folder; both use [`Workshop`] to build them. Each cell is one
+//! program. Its arms are the collectors: libgc and each of Vellum's plans, each twice as a control.
 //!
 //! ```text
 //! Workshop ──▶ cells: short, trees, lists, whole heaps, slices, markers
@@ -11,8 +10,8 @@
 //! ```
 //!
 //! Both collectors have their best settings: allocation inlined, interior pointers off in the heap, one
-//! marker. Most users of libgc call `GC_MALLOC` instead; libgc called that way has its own column, which is
-//! not judged. The section runs only if named (`--only gc`, or a cell of it).
+//! marker. Most users of libgc call `GC_MALLOC` instead; libgc called that way has its own column, which
+//! is not judged. The section runs only if named (`--only gc`, or a cell of it).
 
 mod ways;
 

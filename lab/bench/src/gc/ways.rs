@@ -1,8 +1,9 @@
-//! Cells that run one program in several ways of collecting, under Vellum's mark-sweep collector and libgc.
+//! Cells that compare several ways of collecting, in one program each, with Vellum's mark-sweep plan and
+//! libgc.
 //!
-//! - *Slices*: binary trees are built beside 64 MiB that stay live, in whole collections and in slices of a
-//!   millisecond. A pause is the CPU time that one allocation's slow path took in its own thread; wall time
-//!   would include other programs. All arms pay alike for reading that clock.
+//! - *Slices*: binary trees are built beside 64 MiB that stay live, with whole collections or slices of 1
+//!   ms. A pause is the CPU time that one allocation's slow path took in its own thread; wall time would
+//!   include other programs. All arms pay alike for reading that clock.
 //! - *Parallel*: 128 MB of a live tree are collected ten times, by one marker and by two. Wall times are
 //!   valid only while a second processor is free; CPU times always are.
 

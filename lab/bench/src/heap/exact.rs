@@ -1,8 +1,8 @@
-//! The exactness of the figures of `vellum heap`, for programs that allocate the same in every run. Each is
-//! profiled twice: once with every block, then by samples.
+//! Checks how exact the figures of `vellum heap` are, with programs that allocate the same in every run.
+//! Each is profiled twice: once with every block, then by samples.
 //!
-//! With a sample every byte, every block is sampled and counts as itself, so sums and lines are exact. The
-//! bytes ever allocated are compared by source line, for lines of at least 1 % of all bytes.
+//! With a sample for every byte, every block is recorded as it is, so sums and lines are exact. The bytes
+//! ever allocated are compared by source line, for lines with at least 1 % of all bytes.
 
 use super::tools::profile;
 use crate::programs::program::Ready;

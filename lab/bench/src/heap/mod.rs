@@ -1,12 +1,12 @@
-//! Section `heap`: the cost and the findings of `vellum heap`, beside heaptrack and memray.
+//! Section `heap` of the benchmark: the cost and the findings of `vellum heap`, beside heaptrack and memray.
 //!
 //! ```text
 //! programs ──▶ cells: glibc, vellum, vellum', every 512 KiB, every 32 KiB, every block,
 //!              heaptrack, memray
 //!    ──▶ Campaign ──▶ sheets ──▶ tables: CPU time and peak memory over those without a profile
-//! faults.c, faults.py ──▶ each tool ──▶ tools: is the line named, how long does it take to open
-//! programs ──▶ vellum heap, once exactly and once by samples ──▶ exact: how far off is each line
-//!    ──▶ callgrind ──▶ instructions: the cost where others use the machine too
+//! faults.c, faults.py ──▶ each tool ──▶ tools: does it name the faulty line, how long does it take to open
+//! programs ──▶ vellum heap, once exactly and once by samples ──▶ exact: the error of each line's bytes
+//!    ──▶ callgrind ──▶ instructions: the cost without disturbance by other programs
 //! ```
 //!
 //! The programs are real ones (`programs/program.rs`). A profiled program gets the profile's file by its

@@ -1,8 +1,8 @@
-//! Section `programs`: whole real programs, under each allocator.
+//! Section `programs` of the benchmark: whole real programs, under each allocator.
 //!
 //! ```text
 //! program::{PROFILED, OTHERS} ──▶ cells: glibc, glibc', vellum, vellum', mimalloc … ──▶ Campaign ──▶ sheets
-//!     ──▶ tables: CPU time and peak memory over glibc's, a line a program, and the geometric means
+//!     ──▶ tables: CPU time and peak memory over glibc's, a line for each program, and geometric means
 //! ```
 //!
 //! The programs work on generated inputs in memory. A missing program is reported with the way to install

@@ -1,7 +1,7 @@
-//! Real programs of the distribution or PyPI, and how they are started, on generated inputs.
+//! The programs of section `programs`: real ones of the distribution or PyPI, and how each is started.
 //!
-//! Many of them use the files of section `advice`. The process started is always the process that allocates:
-//! the compiler proper instead of its driver, since heaptrack does not follow children.
+//! Their inputs are generated; many are files of section `advice`. The process started is always the process
+//! that allocates: the compiler proper instead of its driver, since heaptrack does not follow children.
 
 use crate::Launch;
 use crate::advice::program as others;

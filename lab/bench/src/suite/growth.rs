@@ -1,4 +1,4 @@
-//! Section (b): blocks that grow by `realloc`.
+//! Section `growth` ("b" in tables): blocks that grow by `realloc`.
 
 use super::{GIB, MIB, NO_SLOWER, OTHERS, Plan, Section, line, size, table};
 use crate::target::{Against, Target};

@@ -1,4 +1,4 @@
-//! Section (f): the memory returned to the kernel after a burst, while the process allocates nothing.
+//! Section `idle` ("f" in tables): the memory that a process keeps after a burst, when it allocates nothing.
 
 use super::{MIB, Plan, Section, line, table};
 use crate::target::{Against, Target};

@@ -1,4 +1,4 @@
-//! Section (a): large blocks, which are reused, allocated without a write, or used for the first time.
+//! Section `large` ("a" in tables): large blocks that are reused, not written, or used for the first time.
 
 use super::{GIB, KIB, MIB, Plan, Section, large_peak, line, size, table, tag};
 use crate::target::{Against, Target};

@@ -1,8 +1,7 @@
-//! The suite: the workloads with their sizes, the figures shown, and the target of each line.
+//! The suite: all sections of the benchmark, with the sizes of each workload and the target of each line.
 //!
 //! A section is one topic with its cells and its tables; a cell can feed several tables. Every cell has a
-//! second arm of glibc and one of Vellum, the controls. `quick` has the same lines with fewer sizes and
-//! shorter runs.
+//! second arm of glibc and one of Vellum, the controls. With `quick`, there are fewer sizes and shorter runs.
 
 pub mod govern;
 mod growth;

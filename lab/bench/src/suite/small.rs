@@ -1,9 +1,9 @@
-//! Section (e): the small programs of mimalloc-bench, built by its own makefiles.
+//! Section `small` ("e" in tables): the small programs of mimalloc-bench, built by its own makefiles.
 //!
 //! `VELLUM_MIMALLOC_BENCH` names a checkout in which `./build-bench-env.sh bench` was run. Without one the
 //! section has no cells, and the report names the missing parts. Each program does a fixed amount of work,
-//! so that CPU times compare. Departure: larson, xmalloc-test, rptest and glibc-thread run for a fixed time
-//! and are left out.
+//! so that CPU times compare. Departure: larson, xmalloc-test, rptest and glibc-thread run for a fixed
+//! time and are left out.
 
 use super::{NO_SLOWER, Plan, Section, large_peak, leaner, line, table};
 use crate::target::{Against, Target};

@@ -1,7 +1,7 @@
-//! The results of section `timing`: a table for each question, and each goal with its verdict.
+//! The report of section `timing`: a table for each question, and each goal with its verdict.
 //!
-//! Nothing is measured or stored here: every figure comes from the sheets or is computed from them. Repeats
-//! without a figure count as failed in the counts of repeats, and are listed below the tables.
+//! This file measures and stores nothing: every figure comes from the sheets or is computed from them.
+//! Repeats without a figure count as failed in the counts of repeats, and are listed below the tables.
 
 use super::task::TRUE_RATIO;
 use super::{GOOGLE, HYPERFINE, Kernel, PLANTED_HZ, SECTION, UNDISTURBED, VELLUM, clocks, planted};

@@ -1,16 +1,16 @@
-//! Section `timing`: are the timings of `vellum bench` and `vellum cost` as exact as documented? Other
-//! tools run beside them.
+//! Section `timing`: checks that `vellum bench` and `vellum cost` are as exact as documented, beside other
+//! tools.
 //!
-//! The instructions of two kernels ([`Kernel`]) are known exactly; a second version of each does one in a
-//! hundred more. The tools that time them are compared with this known difference. All repeats of all tools
-//! are processes of one campaign in random order, so that no tool gets a quieter minute than others:
+//! The instructions of two kernels ([`Kernel`]) are known exactly; a second version of each does 1 % more.
+//! The tools that time them are compared with this known difference. All repeats of all tools are
+//! processes of one campaign in random order, so that no tool gets a quieter minute than others:
 //!
 //! ```text
 //! tools.rs   program, google, hyperfine, valgrind, vellum   built, linked, or missing with a cure
 //!    │
-//! mod.rs     cells: one a question, an arm a tool ──▶ Campaign ──▶ sheets ──▶ found.rs: tables, goals
-//!    │                                                   │
-//! task/      what one process does, once ◀───────────────┘  `vellum-bench time TASK name=value…`
+//! mod.rs     a cell for each question, an arm for each tool ──▶ Campaign ──▶ sheets ──▶ found.rs: tables
+//!    │                                                             │
+//! task/      the work of one process ◀─────────────────────────────┘  `vellum-bench time TASK name=value…`
 //! ```
 //!
 //! The section runs only if named (`--only timing`, or a cell of it), since it takes long.

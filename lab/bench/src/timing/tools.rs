@@ -5,7 +5,7 @@
 //! ```text
 //! timing-tools/
 //!   program      c/program.c with the kernels          cc
-//!   family       c/family.c                            cc
+//!   family       c/family.c (threads and children)     cc
 //!   google       c/google.cpp with google-benchmark    c++, libbenchmark-dev
 //!   hyperfine    ──▶ where the user's PATH has it
 //!   valgrind     ──▶ likewise

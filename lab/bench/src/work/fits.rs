@@ -1,8 +1,8 @@
-//! A program whose working set fits its frames: random numbers in one block of base pages, sorted and then
-//! read in order.
+//! A workload whose working set fits its page frames: random numbers in one block of base pages, sorted
+//! and then read in order.
 //!
-//! No page need ever be replaced. The cost of paging is therefore that the process answers its first
-//! touches itself, and any unneeded work of the pager.
+//! No page need ever be replaced. Paging therefore costs only the first touches, which the process itself
+//! must handle, and any unneeded work of the pager.
 
 use super::paged::Block;
 use crate::Metrics;

@@ -1,8 +1,8 @@
-//! A governor of one job that is never short of memory: the cost of the governor itself.
+//! A governor of one job that is never short of memory, to measure the cost of the governor itself.
 //!
-//! It has all parts of `vellum govern`: the census of each period, the watch, its guardian, the sockets. It
-//! reclaims no memory and suspends no job: the cost of these depends on their benefit, and is not measured
-//! here.
+//! It has all parts of `vellum govern`: the regular reading of the job's memory, the watch, its guardian,
+//! the sockets. It reclaims no memory and suspends no job: the cost of these depends on their benefit, and
+//! is not measured here.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

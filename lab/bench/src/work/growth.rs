@@ -1,4 +1,4 @@
-//! Blocks that grow, as those of vectors, strings and buffers.
+//! Workloads with blocks that grow, as those of vectors, strings and buffers do.
 //!
 //! Each loop starts from nothing and ends with a free. The first loop shows an allocator with sizes it has
 //! not served before (`cold_*`), the others their reuse (`warm_*`, the median). New pages are touched as

@@ -1,9 +1,9 @@
-//! The memory that a process keeps after a burst.
+//! Workloads that measure the memory that a process keeps after a burst of allocations.
 //!
 //! Some memory stays live. A burst many times as large is allocated, touched and freed; then the process
 //! allocates nothing more. Resident memory is read after `idle_ms`, and should then be about the live
-//! memory. With `other=1` the burst happens on a second thread, which then sleeps: the memory in its caches
-//! must be returned too.
+//! memory. With `other=1` the burst happens on a second thread, which then sleeps: the memory in its
+//! caches must be returned too.
 
 use crate::Metrics;
 use std::sync::mpsc;

@@ -1,13 +1,12 @@
-//! A block several times as large as its memory, touched in order and at random.
+//! A workload that touches a block several times as large as the memory for it, in order and at random.
 //!
-//! With `kernel=1` the kernel pages: the worker makes a swap file and a memory control group of `frames`
-//! bytes, and its child works in that group. Otherwise the worker does the work, and the preloaded library
-//! pages.
+//! With `kernel=1` the kernel pages: the worker makes a swap file and a memory cgroup of `frames` bytes,
+//! and its child works in that cgroup. Otherwise the worker does the work, and the preloaded library pages.
 //!
 //! | phase | touches |
 //! | --- | --- |
 //! | `zero` | every page of a block half as long as the frames, for the first time, in random order |
-//! | `new` | every page of the long block, for the first time, in order: most write another one out |
+//! | `new` | every page of the long block, for the first time, in order; most write another page out |
 //! | `scan` | every page, read in order, twice |
 //! | `read`, `write` | pages at random |
 

@@ -1,18 +1,18 @@
-//! A program of fixed work, watched or not: the cost of watching its working set.
+//! A workload of fixed work, watched or not, to measure the cost of watching a working set.
 //!
 //! The worker forks two children of the same work. Each touches its own pages at random, a given number of
-//! times, and computes for [`STEPS`] between two touches. With `watch=1` the worker watches the first child
-//! with the settings of `vellum watch`; with `govern=1` it governs it ([`super::govern`]). The second child
-//! is left alone.
+//! times, and computes for [`STEPS`] between two touches. With `watch=1` the worker watches the first
+//! child with the settings of `vellum watch`; with `govern=1` it governs it ([`super::govern`]). The
+//! second child is left alone.
 //!
 //! ```text
-//! ratio = (CPU time of the first + ours) / CPU time of the second
+//! ratio = (CPU time of the first child + of the worker) / CPU time of the second child
 //! ```
 //!
-//! Both run on one processor, by turns of a few milliseconds. Disturbances from outside (other users of the
-//! caches and of the memory bus, a host that runs another guest) then slow both alike. The ratio is exact
-//! to a hundredth where the times themselves vary by a tenth from run to run. Both children touch all of
-//! their memory before either begins, so that the host need not provide any during the measurement.
+//! Both run on one processor, by turns of a few milliseconds. Disturbances from outside (other users of
+//! the caches and of the memory bus, a host that runs another guest) then slow both alike. The ratio is
+//! exact to a hundredth where the times themselves vary by a tenth from run to run. Both children touch
+//! all of their memory before either begins, so that the host need not provide any during the measurement.
 
 use super::govern::govern;
 use crate::Metrics;

@@ -1,7 +1,7 @@
 //! A paging device for an experiment: a zram disk, made for the experiment and removed with it.
 //!
-//! The machine's own swap is not touched: a new disk is made, used as swap, and removed. Without zram in the
-//! kernel or permission to make a disk, the error names the remedy.
+//! The machine's own swap is not touched: a new disk is made, used as swap, and removed. If the kernel
+//! lacks zram or refuses to make a disk, the error names the remedy.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{self, OpenOptions};

@@ -1,17 +1,17 @@
 //! Memory limits for an experiment: its own paging device and its own memory cgroup.
 //!
 //! ```text
-//! Device   a zram disk, swapped to before any other     Group   a memory cgroup with a limit
-//!   └── dropped: swapoff, reset, removed                  └── dropped: removed after its last process
+//! Device   a zram disk with the highest swap priority     Group   a memory cgroup with a limit
+//!   └── dropped: swapoff, reset, removed                   └── dropped: removed after its last process
 //! ```
 //!
-//! The paging device may also be a file on a disk, [`SwapFile`]. All three need root and fail with an error
-//! without it. Existing swap and groups are not touched, and nothing is left behind:
+//! The paging device may also be a file on a disk, [`SwapFile`]. All three need root and fail with an
+//! error without it. Existing swap and cgroups are not touched, and nothing is left behind:
 //!
 //! - After a signal to end, the experiment's loop checks [`Interrupt`](vellum_process::Interrupt) and
 //!   returns.
-//! - After a kill, a shell removes device and groups ([`Undoing`](vellum_process::Undoing)).
-//! - Processes end first, then their group is removed, then the device. Declare them in the opposite order.
+//! - After a kill, a shell removes device and cgroups ([`Undoing`](vellum_process::Undoing)).
+//! - Processes end first, then their cgroup, then the device. Declare them in the opposite order.
 
 mod device;
 mod group;

@@ -1,7 +1,7 @@
 //! Arrays in separate mappings, outside every malloc.
 //!
-//! The tables of a workload (live blocks, the duration of each step) must not come from the allocator under
-//! test, nor fault in a timed loop. They are mapped and filled with frames beforehand.
+//! The tables of a workload (live blocks, the duration of each step) must not come from the allocator
+//! under test, nor fault in a timed loop. They are mapped, and their pages made present, beforehand.
 
 use std::ops::{Deref, DerefMut};
 

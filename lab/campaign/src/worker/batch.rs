@@ -1,4 +1,4 @@
-//! `vel_malloc_batch` and `vel_free_batch`, which only Vellum has, looked up at run time.
+//! Calls of `vel_malloc_batch` and `vel_free_batch`, which only Vellum has. They are looked up at run time.
 //!
 //! The worker is the same program under every allocator, so it must not need symbols that most allocators
 //! lack.

@@ -1,4 +1,4 @@
-//! The cost of a workload: clocks, CPU time, faults and resident memory of this process.
+//! Measures the cost of a workload: clocks, CPU time, faults and resident memory of this process.
 //!
 //! - Peak memory is `VmHWM` of /proc/self/status. getrusage's figure survives `exec`, so it would include
 //!   the parent's peak.

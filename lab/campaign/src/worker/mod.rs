@@ -1,7 +1,7 @@
-//! The work of a worker process: its parameters, its errors, and the parts that several kinds of work share.
+//! The frame of a worker process: its parameters, its errors, and code that several kinds of work share.
 //!
 //! A worker is the benchmark's own executable, started again under the allocator to be measured. Its tables
-//! are outside every malloc ([`area`]), its calls of malloc cannot be removed ([`raw`]).
+//! are outside every malloc ([`area`]), and the compiler cannot remove its calls of malloc ([`raw`]).
 
 pub mod area;
 pub mod batch;

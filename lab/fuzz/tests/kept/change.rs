@@ -1,5 +1,5 @@
-//! Random changes of inputs: bits flipped, pieces cut, copied or exchanged between two inputs, numbers set
-//! to extremes, words inserted. The same seed makes the same inputs on every machine.
+//! Makes random changes of inputs: bits flipped, pieces cut, copied or exchanged between two inputs,
+//! numbers set to extremes, words inserted. The same seed makes the same inputs on every machine.
 
 use vellum_measure::Rng;
 

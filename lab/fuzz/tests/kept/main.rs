@@ -1,4 +1,4 @@
-//! Runs of every target on the kept corpus and on changed copies of it, with stable Rust, in seconds.
+//! Tests that run every fuzz target on its corpus and on changed copies of it, with stable Rust, in seconds.
 //!
 //! `VELLUM_FUZZ_ITERATIONS` sets the number of inputs for each target (by default, as many as fit a short
 //! time), and `VELLUM_TEST_SEED` repeats a run. An input that breaks an invariant is shortened and written

@@ -1,5 +1,5 @@
-//! A watch over each input: its allocations, its time, and its panics. An input that breaks an invariant is
-//! written to a file.
+//! Checks a fuzz target on each input: its allocations, its time, and its panics. An input that breaks an
+//! invariant is written to a file.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,7 +1,7 @@
-//! A kernel that refuses: each of Vellum's own system calls in turn returns an error.
+//! Tests with a kernel that refuses: each of Vellum's own system calls in turn returns an error.
 //!
-//! The program must end normally, or with memory refused, or with a message about the reason. It must never
-//! end by a signal for wrong memory, have wrong contents, or hang.
+//! The program must end normally, or with memory refused, or with a message about the reason. It must
+//! never end by a signal for an invalid access, have wrong contents, or hang.
 //!
 //! The program runs under a filter (`SECCOMP_RET_USER_NOTIF`) that reports every call of one kind to this
 //! process. Calls whose instruction lies in `libvellum.so` count; the `k`-th is refused, all others

@@ -1,4 +1,4 @@
-//! Tests of Vellum that need minutes, an emulator, or programs of others, in one executable.
+//! All stress tests, in one executable: those that need minutes, an emulator, or other projects' programs.
 
 mod aarch64;
 mod common;

@@ -1,4 +1,4 @@
-//! BASE: the time of an empty operation, by one clock.
+//! The task that measures BASE, the time of an empty operation, with one clock.
 
 use super::{Given, TaskError};
 use crate::Metrics;

@@ -1,10 +1,10 @@
-//! The overhead of `vellum cost` on a program that does little but allocate: in one thread, or in threads
-//! and forked children.
+//! The tasks that measure the overhead of `vellum cost` on a program that does little but allocate: in one
+//! thread, or in threads and forked children.
 //!
 //! The program runs alone, preloaded with Vellum's allocator, and under `vellum cost` with either
 //! allocator. Recording is compared with the same allocator without recording, since a faster allocator
-//! would hide the overhead. The program reports its own CPU time, which excludes the work of `vellum` after
-//! its end. The true numbers of malloc and free calls are known.
+//! would hide the overhead. The program reports its own CPU time, which excludes the work of `vellum`
+//! after its end. The true numbers of malloc and free calls are known.
 
 use super::{Given, Kernel, TaskError, figure, finish, json, program};
 use crate::Metrics;

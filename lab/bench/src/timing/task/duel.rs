@@ -1,4 +1,4 @@
-//! A and B in one process, by turns in random order: the ratio, the control, the absolute time.
+//! The tasks that time versions A and B of a kernel in one process, by turns in random order.
 
 use super::{Given, Kernel, TaskError, percent};
 use crate::Metrics;

@@ -1,4 +1,4 @@
-//! A and B under google-benchmark with its default settings.
+//! The task that times versions A and B with google-benchmark, with its default settings.
 
 use super::{Given, TaskError, apart, figure, finish, json, percent};
 use crate::Metrics;

@@ -1,4 +1,4 @@
-//! A and B as whole processes under hyperfine with its default settings.
+//! The task that times versions A and B as whole processes with hyperfine, with its default settings.
 
 use super::{Given, TaskError, apart, figure, finish, json, percent, program};
 use crate::Metrics;

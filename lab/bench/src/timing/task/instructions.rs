@@ -1,7 +1,7 @@
-//! Counts the kernels' instructions, to verify the work they should do.
+//! The task that counts the kernels' instructions, to verify that they do the expected work.
 //!
-//! A compiler that merged or removed steps of the chain would show as fewer instructions a turn than the
-//! chain has steps. A wrong version B would show as an effect other than one in a hundred.
+//! The CPU-bound kernel is a chain of steps. If a compiler removed steps, a turn of the chain would have
+//! fewer instructions than steps. A wrong version B would not have 1 % more instructions.
 
 use super::{Given, TaskError, finish, percent, program};
 use crate::Metrics;

@@ -1,7 +1,7 @@
-//! The tasks: the work of one process of the campaign.
+//! The tasks of section `timing`: the work of one process of the campaign.
 //!
-//! Every repeat is its own process with its own random addresses, like the repeated runs of a user. A task is
-//! a function from words to figures, like a workload, but its words (`name=value`) may have texts as values.
+//! Every repeat is its own process with its own random addresses, like the repeated runs of a user. A task
+//! is a function from words (`name=value`) to figures, like a workload, but its values may be texts.
 
 mod base;
 mod cost;

@@ -1,13 +1,13 @@
-//! Periodic disturbances of known rate, and whether the analysis finds them.
+//! The tasks that check whether the analysis finds periodic disturbances of known rate.
 //!
 //! - A real disturbance: a kernel timer interrupts the measuring thread at a known rate, and the handler
-//!   keeps the processor for a while. Like the slices of a collector, the interrupts fall
-//!   within operations or between them, on time or late.
+//!   keeps the processor for a while. Like the slices of a collector, the interrupts fall within
+//!   operations or between them, on time or late.
 //! - A computed disturbance: the same time is added to an undisturbed series at exact moments.
 //!
-//! A period found in the undisturbed series is a false alarm, with two exceptions: a known tick, and a
-//! period that also occurs in the series just before or after. (A busy machine has other periods: while it
-//! runs, a thread that sleeps a millisecond at a time causes a disturbance of 4 µs 960 times a second.)
+//! A period found in the undisturbed series is a false alarm, with two exceptions: a known tick, and a period
+//! that also occurs in the series just before or after. (A busy machine has other periods: while it runs, a
+//! thread that sleeps for a millisecond again and again causes a disturbance of 4 µs 960 times a second.)
 //!
 //! Known ticks are the kernel's and, in a virtual machine, the host's. The host's rate cannot be read, so
 //! every period at a common kernel tick rate counts as the host's. (Example: a guest that ticks at 250 Hz

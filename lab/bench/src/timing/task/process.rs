@@ -1,4 +1,4 @@
-//! A and B as whole processes, by turns in random order.
+//! The task that times versions A and B as whole processes with Vellum's own code, by turns in random order.
 
 use super::duel::figures;
 use super::{Given, TaskError, percent, program};
