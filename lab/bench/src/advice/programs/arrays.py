@@ -1,4 +1,4 @@
-# Arrays of which a third is used all the time.
+# Eighteen numpy arrays, of which a third is used over and over.
 import numpy
 cold = [numpy.ones(1 << 20) for _ in range(12)]
 hot = [numpy.arange(1 << 20, dtype=float) for _ in range(6)]

@@ -1,4 +1,4 @@
-/* Phases that need 80 MiB and 20 MiB in turn, at random, three quarters of the references in a quarter of the pages. */
+/* Phases of 80 and 20 MiB by turns: random references, three quarters of them to a quarter of the pages. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

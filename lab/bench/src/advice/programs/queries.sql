@@ -1,4 +1,4 @@
--- A table is filled, then joined with random keys, grouped and sorted, in a page cache of its own that holds it.
+-- A table is filled, then joined with random keys, grouped and sorted. SQLite's page cache holds all of it.
 PRAGMA cache_size = -65536;
 CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER, c TEXT);
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)

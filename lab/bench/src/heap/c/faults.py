@@ -1,4 +1,4 @@
-"""The faults of faults.c, in Python. Its blocks are above 512 bytes, so that each is one of malloc's."""
+"""The faults of faults.c, in Python. Blocks exceed 512 bytes, so that Python gets each from malloc."""
 
 import ctypes
 

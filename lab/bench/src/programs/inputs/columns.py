@@ -1,4 +1,4 @@
-# The same kind of work by polars, on two threads.
+# Tables in polars: rows are made, joined, grouped and sorted, on two threads.
 import os
 os.environ["POLARS_MAX_THREADS"] = "2"
 import polars

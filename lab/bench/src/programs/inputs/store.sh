@@ -1,4 +1,4 @@
-# A server of keys that is filled, asked and emptied, by its own client: both are measured.
+# A key-value server (redis) that its own client fills, queries and empties. Both programs are measured.
 set -e
 redis-server --port 0 --unixsocket ./socket --save '' --appendonly no --loglevel warning >/dev/null &
 server=$!

@@ -1,4 +1,4 @@
-// The kernels under google-benchmark, with its defaults.
+// Times the kernels with google-benchmark, with its default settings.
 //
 // usage: google cpu|alloc SIZE_A SIZE_B [--benchmark_…]
 #include "kernels.h"

@@ -1,8 +1,8 @@
-/* The two kernels that the timing benchmark gives to every tool.
+/* The two kernels that every tool of the timing benchmark times.
  *
- * One archive is made of this file as vellum-bench is built, and linked into each of the programs that time it, so that they all time the
- * same instructions. What they return depends on every step, so that no compiler may leave one out; callers cannot see into
- * them, so that none may move a call.
+ * The build of vellum-bench makes one archive of this file, which every timing program links: all time the
+ * same instructions. A kernel's result depends on every step, so the compiler cannot remove a step. The
+ * kernels are compiled apart from their callers, so the compiler cannot move a call.
  */
 #include "kernels.h"
 

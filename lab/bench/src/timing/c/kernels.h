@@ -1,4 +1,4 @@
-/* What every tool times: two kernels whose length is a parameter, compiled once (see kernels.c). */
+/* The two kernels that every tool times, compiled once (see kernels.c). Their length is a parameter. */
 #ifndef VELLUM_TIMING_KERNELS_H
 #define VELLUM_TIMING_KERNELS_H
 

@@ -1,8 +1,8 @@
-/* A kernel as a whole process, for tools that time processes, and for those that count its instructions.
+/* A program that runs a kernel, for tools that time whole processes or count their instructions.
  *
  * usage: program cpu|alloc SIZE TIMES
  *
- * Runs the kernel TIMES times and prints what it did and the processor time of its process, as one line of JSON.
+ * Runs the kernel TIMES times. Prints the number of calls and the CPU time as one line of JSON.
  */
 #include "kernels.h"
 
