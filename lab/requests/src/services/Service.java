@@ -2,7 +2,7 @@ import com.sun.net.httpserver.HttpServer;
 import java.net.InetSocketAddress;
 import java.util.HashMap;
 
-/** A table of a hundred thousand rows of a kilobyte; a request reads one, and makes text of it. */
+/** A service with a table of a hundred thousand rows of a kilobyte. A request converts a row to text. */
 class Service {
     public static void main(String[] words) throws Exception {
         var table = new HashMap<Integer, byte[]>();

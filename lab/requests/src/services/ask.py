@@ -1,4 +1,4 @@
-"""Gives a service a fixed number of requests: ask.py KIND PORT."""
+"""Sends a service a fixed number of requests: ask.py KIND PORT."""
 
 import bisect
 import http.client

@@ -1,4 +1,4 @@
-# A service that has read a hundred megabytes at its start, and makes garbage with each request.
+# A service that fills a table of a hundred megabytes at its start, and makes garbage with each request.
 case $1 in
 prepare) javac -d . ../Service.java ;;
 serve) exec java -Xmx512m -Dsun.net.httpserver.nodelay=true -cp . Service "$PORT" ;;

@@ -1,4 +1,4 @@
-# A cache of a hundred thousand values of a kilobyte, asked for by Zipf's law.
+# A cache of a hundred thousand values of a kilobyte, requested with frequencies by Zipf's law.
 case $1 in
 serve) exec memcached -u nobody -m 512 -p "$PORT" -l 127.0.0.1 ;;
 drive) exec python3 ../ask.py memcached "$PORT" ;;

@@ -1,4 +1,4 @@
-# Four thousand files of 32 KiB, asked for by Zipf's law.
+# A web server with four thousand files of 32 KiB, requested with frequencies by Zipf's law.
 case $1 in
 prepare)
     mkdir -p site logs

@@ -1,4 +1,4 @@
-# A service that has read a table at its start, of which a tenth is asked for.
+# A service that builds a table at its start. Requests are for a tenth of it.
 case $1 in
 serve) exec node ../service.js "$PORT" ;;
 drive) exec python3 ../ask.py service "$PORT" ;;

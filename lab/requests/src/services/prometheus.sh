@@ -1,4 +1,4 @@
-# A monitor that fetches its own metrics each second, and has a day of others'.
+# A Prometheus that scrapes its own metrics each second, and has a day of other metrics.
 case $1 in
 prepare)
     printf 'scrape_configs:\n- {job_name: self, scrape_interval: 1s, static_configs: [{targets: ["127.0.0.1:%s"]}]}\n' "$PORT" > prometheus.yml

@@ -1,4 +1,4 @@
-# A cache of a million values, of which the first tenth is asked for.
+# A cache of a million values. Requests are for the first tenth.
 case $1 in
 serve) exec redis-server --port "$PORT" --save '' --appendonly no ;;
 drive)
