@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Runs programs that are linked with libgc on libgc and on Vellum's libgc.so.1, and prints time, memory and pauses as a table.
+"""Compares libgc and Vellum's libgc.so.1 in programs that are linked with libgc: time, memory and pauses.
 
-    lab/clients/libgc/compare.py [--libgc-folder target/release/libgc] [--rounds 5] [--quick] [--same-only] [--no-profile] [--json] [client ...]
+    lab/clients/libgc/compare.py [--libgc-folder target/release/libgc] [--rounds 5] [--quick] [--same-only]
+                                 [--no-profile] [--json] [client ...]
 
-Each round runs every client's workloads three times, in random order: on the distribution's library twice (`a`, `b`: what differs between
-them is chance) and on Vellum's. Reported are medians over the rounds of the CPU time (user and system) and of the largest resident set, as ratios
-to `a`, and the spread of `b` beside them. Outputs must be the same, or the harness says so and ends with 1. Pauses are from one more run
-with GC_PRINT_STATS, which is not timed. The collector's share of the CPU time, allocating and collecting, is by profile (profile_gc.py), where `perf` may be
-used. Clients that are not installed are named and left out.
+Each round runs every client's workloads three times, in random order: twice on the distribution's library
+(`a` and `b`, whose difference is chance) and once on Vellum's. The table has medians over the rounds of the
+CPU time (user and system) and of the peak resident memory, as ratios to `a`, and the spread of `b`. If
+outputs differ, the program reports it and ends with status 1. Pauses come from one more run with
+GC_PRINT_STATS, which is not timed. The collector's share of the CPU time comes from a profile
+(profile_gc.py), if `perf` may be used. Clients that are not installed are named and left out.
 
-What the clients are given is made in workloads.py. `--seed N` repeats the order of a run. `--same-only` runs each once on either library, and says only
-whether the outputs are the same.
+workloads.py makes the clients' inputs. `--seed N` repeats the order of a run. `--same-only` runs each
+workload once on either library, and reports only whether the outputs are the same.
 """
 
 import argparse

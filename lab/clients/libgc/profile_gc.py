@@ -1,9 +1,11 @@
-"""How much of a program's CPU time is the collector's, by profile: allocating and collecting, the same way for libgc and for Vellum.
+"""Measures by a profile how much of a program's CPU time the collector takes, for libgc and for Vellum.
 
-`perf` interrupts the program at a fixed rate of CPU time and keeps its stack. A sample is the collector's if the innermost function that is neither
-the C library's (memset, locks) nor the kernel's (page faults) is in the collector: so what is cleared, locked and faulted for an allocation counts, and
-finalizers and procedures of the program's that a collection calls do not. Threads of the collector's own count too. Vellum's `malloc` is in the same
-library as its collector and is told apart by its functions' names: it counts as little as the C library's does.
+`perf` interrupts the program at a fixed rate of CPU time and records its stack. The innermost function
+decides, leaving out functions of the C library (memset, locks) and of the kernel (page faults). If it is in
+the collector, the sample is the collector's. Clearing, locks and faults of an allocation therefore count;
+finalizers and other functions of the program that a collection calls do not. The collector's own threads
+count. Vellum's `malloc` is in the same library as its collector and is recognised by its functions' names:
+like the C library's malloc, it does not count.
 """
 
 import os

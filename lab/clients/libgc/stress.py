@@ -1,17 +1,28 @@
 #!/usr/bin/env python3
-"""Runs a workload that uses everything of libgc at once (stress/), and real programs, on Vellum's libgc.so.1 with random collection points, a thousand times.
+"""Runs a test workload a thousand times on Vellum's libgc.so.1, with collections at random points.
 
-    lab/clients/libgc/stress.py [--libgc-folder target/release/libgc] [--runs 1000] [--jobs 2] [--seed N] [--only RUN] [--real PARTS] [--theirs]
+    lab/clients/libgc/stress.py [--libgc-folder target/release/libgc] [--runs 1000] [--jobs 2] [--seed N]
+                                [--only RUN] [--real PARTS] [--theirs]
 
-Each run is drawn from the seed and its number: how many threads, rounds and steps; whether allocations collect at random (`VELLUM_GC_EAGER`, one in how
-many) and every invariant is checked; whether collections are made at one go or in slices; what the kernel offers (`VELLUM_MASK`), how soon memory
-goes back, huge pages. One in `--real` runs (6; 0 for none) is a program that is linked with libgc, with a script of compare.py's, whose output is
-compared with what it prints on the distribution's library.
+The workload (stress/) uses all features of libgc at once. One in `--real` runs (6; 0 for none) is a real
+program that is linked with libgc, with a script of compare.py's. Its output is compared with its output on
+the distribution's library.
 
-A run fails if it ends with a signal or a wrong status, if it finds anything not as it was, if anything grows from round to round of the same work
-(bytes alive, resident memory, mappings, open files, threads, finalizers that do not run), if it says anything on standard error, or if it takes longer
-than `--limit` seconds (150): then its threads' stacks are printed (gdb). The line of a run that fails says how to run it again: `--seed N --only RUN`. Failures are
-told of at the end, too; the status is 1 if there were any. `--theirs` runs the workload on the distribution's library: what fails there is not Vellum's.
+The settings of a run are drawn from the seed and the run's number: the number of threads, rounds and steps;
+whether allocations collect at random (`VELLUM_GC_EAGER`) and every invariant is checked; whether collections
+stop the program once or run in slices; which kernel features are hidden (`VELLUM_MASK`); how soon memory is
+returned; huge pages.
+
+A run fails in any of these cases:
+- It ends with a signal or a wrong status, or a check of its own fails.
+- Something grows from round to round of the same work: live bytes, resident memory, mappings, open files,
+  threads, finalizers that do not run.
+- It prints anything on standard error.
+- It takes longer than `--limit` seconds (150). Its threads' stacks are then printed (gdb).
+
+The line of a failed run has the options that repeat it: `--seed N --only RUN`. Failures are listed again at
+the end; the status is 1 if there were any. `--theirs` runs the workload on the distribution's library, to
+find failures that are not Vellum's.
 """
 
 import argparse

@@ -1,6 +1,7 @@
-"""The programs of the comparison: what each client is given, made here, so that a figure can be made again anywhere.
+"""The programs that compare.py runs, and their inputs, made here so that every machine has the same.
 
-`workloads` has for each client that is installed its commands; each prints all that it has done, so that outputs can be compared.
+`workloads` gives the commands of each installed client. Each command prints its results, so that outputs can
+be compared.
 """
 
 import os

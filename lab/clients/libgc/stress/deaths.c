@@ -1,4 +1,5 @@
-/* What is told when things die: finalizers in every order, links of both kinds, toggle references. */
+/* Everything that reacts to the death of an object: finalizers in every order, both kinds of links, toggle
+ * references. */
 #include "stress.h"
 
 static atomic_long asked, done;

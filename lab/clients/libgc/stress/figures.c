@@ -1,4 +1,5 @@
-/* What should not grow from round to round of the same work. */
+/* The figures that must not grow from round to round of the same work, such as resident memory and open
+ * files. */
 #include "stress.h"
 #include <dirent.h>
 #include <gc_mark.h>

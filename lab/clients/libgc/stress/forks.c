@@ -1,4 +1,5 @@
-/* Children: what they inherit is as it was, and they go on alone, with new threads, with children of their own, or as another program. */
+/* Forked children: each checks the objects it inherits, then works alone, starts threads, forks again, or
+ * executes a program. */
 #include "stress.h"
 #include <signal.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A library that is opened and closed while others collect: roots in its data, as long as it is there. */
+/* A library that is opened and closed while other threads collect. Its data has roots while it is loaded. */
 #include <stddef.h>
 
 enum { KEPT = 32 };

@@ -1,5 +1,6 @@
-/* A run: stress SEED LIBRARY [ROUNDS [THREADS [STEPS [DISCOVER]]]]. Rounds of the same work, after each of which everything is let go of; the later
- * half may not have more than the first half had. The last line of its output is "done". */
+/* A run of the workload: stress SEED LIBRARY [ROUNDS [THREADS [STEPS [DISCOVER]]]]. After each round of
+ * the same work all objects are dropped. The figures of the later half of the rounds may not exceed those
+ * of the first half by more than chance. The last line of output is "done". */
 #include "stress.h"
 #include <string.h>
 

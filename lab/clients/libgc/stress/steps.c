@@ -1,4 +1,5 @@
-/* What a thread does next: makes, links, looks, drops, frees, resizes, waits, collects, opens a library, forks. */
+/* The random operations of a thread: allocate, link, check, drop, free, resize, wait, collect, open a
+ * library, fork. */
 #include "stress.h"
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,15 +1,15 @@
-/* A workload that uses everything of libgc at once, at random, and checks what it finds: what its parts have in common.
+/* Declarations of a workload that uses all features of libgc at once, at random, and checks its objects.
  *
- *   main.c     a run: settings, rounds of threads, and whether anything has grown from round to round
- *   steps.c    what a thread does next
- *   things.c   objects of every sort, each of which tells whether it is what it was
+ *   main.c     a run: settings, rounds of threads, and the check that nothing grows from round to round
+ *   steps.c    the random operations of a thread
+ *   things.c   "things": objects of every kind that libgc can allocate, which can be checked
  *   deaths.c   finalizers, links, toggle references
- *   threads.c  threads of every sort, and signals that come whenever they like
- *   forks.c    children
- *   figures.c  what should not grow
+ *   threads.c  threads started in every way, and signals at any moment
+ *   forks.c    forked children
+ *   figures.c  the figures that must not grow, such as resident memory
  *   library.c  a library that is opened and closed, with roots in its data
  *
- * A run depends on its seed, as far as threads let it. What is not as it should be ends the process with a line, by SIGABRT. */
+ * The seed determines a run, except for the timing of threads. A failed check prints a line and aborts. */
 #ifndef STRESS_H
 #define STRESS_H
 

@@ -1,4 +1,5 @@
-/* Objects of every sort, each of which tells whether it is what it was: by its number all of it is known but what it refers to. */
+/* Things: objects of every kind that libgc can allocate. An object's number determines its contents,
+ * except its references: it can be checked. */
 #include "stress.h"
 #include <gc_disclaim.h>
 #include <gc_gcj.h>

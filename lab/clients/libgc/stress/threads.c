@@ -1,4 +1,5 @@
-/* Threads of every sort, whose things are kept in places of every sort, and timers whose signals come whenever they like. */
+/* Threads that start and end in every way and keep their objects in different kinds of memory, and timers
+ * that send signals. */
 #include "stress.h"
 #include <errno.h>
 #include <sched.h>
