@@ -132,7 +132,7 @@ impl Published {
     }
 }
 
-/// The agent: groups, their watches and the page.
+/// The agent: cgroups with jobs, their watches, and the page of metrics.
 #[derive(Debug)]
 pub struct Agent {
     setting: Setting,

@@ -38,7 +38,7 @@ const EVENTS: usize = 16 << 10;
 /// The root cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
-    /// It is not there, or is no control group.
+    /// It does not exist, or is no cgroup.
     #[error("--root {path}: {source}; give the root of a hierarchy of control groups, as {unified} or {V1}", unified = V2[0])]
     Root {
         /// The directory.
@@ -76,7 +76,7 @@ enum Node {
     Helper,
 }
 
-/// The groups below a root.
+/// The cgroups below a root.
 #[derive(Debug)]
 pub struct Discovery {
     root: PathBuf,
@@ -93,7 +93,7 @@ impl Discovery {
     /// The groups below `root`; with `others`, including groups of unknown shape.
     ///
     /// # Errors
-    /// [`RootError`] if `root` is not a control group.
+    /// [`RootError`] if `root` is not a cgroup.
     pub fn new(root: &Path, others: bool) -> Result<Discovery, RootError> {
         let processes = Cgroup::at(root).processes();
         processes.map_err(|error| RootError::Root { path: root.to_owned(), source: error.source })?;
@@ -304,7 +304,7 @@ impl Discovery {
     }
 }
 
-/// The names of the groups directly below one; `None` if it has gone.
+/// The names of the cgroups directly below one; `None` if that one has gone.
 fn subdirectories(path: &Path) -> Option<BTreeSet<String>> {
     let entries = fs::read_dir(path).ok()?.flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -334,7 +334,7 @@ pub(crate) fn by_kind<'a>(jobs: impl Iterator<Item = &'a Identity>) -> [(Kind, u
 mod tests {
     use super::*;
 
-    /// Directories in the form of a control group hierarchy.
+    /// Directories that look like a cgroup hierarchy.
     struct Tree(tempfile::TempDir);
 
     impl Tree {

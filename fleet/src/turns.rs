@@ -72,7 +72,7 @@ struct Running {
     left: Duration,
 }
 
-/// The account and the queues.
+/// The token bucket, and the queues of waiting and running watches.
 #[derive(Debug)]
 pub(crate) struct Turns {
     share: f64,

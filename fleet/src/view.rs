@@ -85,8 +85,7 @@ pub struct View {
 }
 
 impl View {
-    /// One of which nothing is known but who it is.
-    /// Its control group.
+    /// Its cgroup.
     pub(crate) fn group(&self) -> Cgroup {
         Cgroup::at(&self.directory)
     }

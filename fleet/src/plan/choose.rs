@@ -18,7 +18,7 @@ const ROUNDS: usize = 8;
 const FEW: usize = 32;
 const PARTS: usize = 8192;
 
-/// A size for each container.
+/// A memory size for each container.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// The index of the size, by container.

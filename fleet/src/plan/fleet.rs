@@ -13,7 +13,7 @@ const CONTAINERS_MAX: usize = 10_000_000;
 const HOURS_MAX: i64 = 24 * 366 * 10;
 const HOUR_MS: i64 = 3_600_000;
 
-/// A container with its hours.
+/// A container, with the sum of its hours.
 #[derive(Debug, Clone, Default)]
 pub struct Container {
     /// The owner, as an index into [`Fleet::owners`].

@@ -40,7 +40,7 @@ pub struct Rules {
     pub margin: f64,
 }
 
-/// The decision.
+/// The decision about a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Set this limit.

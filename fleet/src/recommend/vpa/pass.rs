@@ -24,7 +24,7 @@ const FAILURES_MAX: u32 = 5;
 pub struct Pass {
     /// The API server with the objects.
     pub api: Api,
-    /// The server with their history.
+    /// The Prometheus server with their history.
     pub prometheus: Server,
     /// The namespace, or all.
     pub namespace: Option<String>,
