@@ -60,7 +60,7 @@ pub enum Unmeasured {
 
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
-    /// The name of its group, to which our process id is added.
+    /// The name of its cgroup, to which our process id is added.
     pub(crate) name: &'a str,
     pub(crate) command: Command,
     /// A client outside the group that sends it work. When the client has ended, the program gets a signal
@@ -78,7 +78,7 @@ pub(crate) struct Took {
     pub(crate) system_ns: f64,
     pub(crate) wall_ns: f64,
     pub(crate) major_faults: u64,
-    /// The most that its group was charged, in bytes.
+    /// The peak of the bytes charged to its cgroup.
     pub(crate) charged: u64,
     /// Number of times the kernel found nothing to reclaim.
     pub(crate) relieved: u32,

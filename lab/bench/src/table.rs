@@ -52,7 +52,7 @@ impl Unit {
 /// One line of a table.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// The words at its beginning.
+    /// The text at its beginning.
     pub label: String,
     /// The cell whose runs it shows.
     pub cell: String,

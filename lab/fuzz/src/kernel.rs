@@ -52,7 +52,7 @@ pub fn procfs(data: &[u8]) {
     reference::texts(data);
 }
 
-/// The texts of control groups and limits, as the library reads them in every process.
+/// The texts of cgroups and limits, as the library reads them in every process.
 pub fn cgroups(data: &[u8]) {
     let cut = data.iter().position(|byte| *byte == CUT).unwrap_or(data.len());
     let _ = sys::groups(&data[..cut], data.get(cut + 1..).unwrap_or_default());

@@ -34,7 +34,7 @@ pub use measured::{json, observations, trace, watch};
 pub use sizes::sizes;
 pub use wire::{advice, board, held, ledger};
 
-/// A target.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// The name of the target and of its folder in the corpus.

@@ -46,7 +46,7 @@ const FILES: [(&str, &str); 3] = [
     ("service.js", include_str!("services/service.js")),
 ];
 
-/// Without these options Node.js sizes its heap by the limit of its control group: a limit would then cost
+/// Without these options Node.js sizes its heap by the limit of its cgroup: a limit would then cost
 /// collections instead of paging.
 const NODE: (&str, &str) = ("NODE_OPTIONS", "--max-old-space-size=2048 --max-semi-space-size=16");
 

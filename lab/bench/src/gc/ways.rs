@@ -13,8 +13,8 @@ use crate::target::twin;
 use crate::{Against, Cell, Line, Table, Target, Unit};
 use vellum_papers::smith::{Build, Collector, Plan, Workshop};
 
-/// A cell: its name, its program, and the ways by the labels of their arms, each with whether it is libgc's
-/// and with the program's argument. The first one of Vellum runs twice, for the control.
+/// A cell: its name, its program, and the ways of collecting. Each way has the label of its arm, whether it
+/// is libgc's, and the program's argument. Vellum's first way runs twice, as the control.
 pub(super) struct Ways {
     pub(super) cell: &'static str,
     client: &'static str,
