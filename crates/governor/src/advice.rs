@@ -1,16 +1,16 @@
-//! The advice socket: runtimes report the sizes of their heaps, and get targets for them. The protocol is in
-//! [`vellum_wire::advice`].
+//! The advice socket, at which language runtimes report the sizes of their heaps and get target sizes. The
+//! protocol is in [`vellum_wire::advice`].
 //!
-//! Once a period, without blocking:
+//! In each period, without blocking:
 //!
 //! ```text
-//! accept ─▶ whose process is it? ─▶ reports ─▶ the job's target, shared by live memory ─▶ send
+//! accept ─▶ find the peer's job ─▶ read reports ─▶ divide the job's target by live memory ─▶ send
 //! ```
 //!
 //! A peer must be a process of a job; `SO_PEERCRED` gives its pid. A peer is disconnected if it belongs to
 //! no job for [`STRANGER_PERIODS`], sends anything but reports, or does not read.
 //!
-//! The sum of a job's heaps may be the job's target minus its memory outside of heaps.
+//! The sum of the heap targets of a job is the job's target minus its memory outside of heaps.
 
 use crate::place::{Listening, Place, PlaceError};
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! S: the cost of a fault to a job, measured while it runs.
+//! Estimates S, the cost of a page fault, for a job while it runs.
 //!
 //! The kernel counts a job's major faults, and its CPU time in two parts. Faults are served in system time.
 //! The CPU cost of a fault is the rise of system time beyond its usual share, divided by the faults of the
@@ -6,12 +6,12 @@
 //!
 //! S = (Δsystem − share · Δuser) / Δmajor
 //!
-//! The usual share is learnt from periods with hardly a fault. Estimates are smoothed (3.2). Until enough
-//! faults have been seen, S is the device's.
+//! The usual share is learnt from periods with hardly a fault. Estimates are smoothed (Nishigaki's equation
+//! 3.2). Until enough faults have been counted, S is the device's.
 //!
 //! The estimate lacks the time for which a job *waits* for a device. The kernel counts that only with delay
-//! accounting (`kernel.task_delayacct`). On disks the device's own figure is therefore better, and the
-//! larger of the two figures is used.
+//! accounting (`kernel.task_delayacct`). On disks the device's measured S is therefore better, and the larger
+//! of the two is used.
 
 use std::time::Duration;
 

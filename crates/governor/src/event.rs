@@ -1,9 +1,9 @@
-//! Events: the governor's actions and changes of its jobs, for people and programs.
+//! The events that the governor reports to people and programs: its actions, and changes of its jobs.
 
 use crate::policy::Limit;
 use serde::Serialize;
 
-/// Something happened.
+/// An event of the governor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 #[expect(missing_docs, reason = "the fields are what they are called")]

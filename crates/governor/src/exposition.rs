@@ -1,12 +1,12 @@
-//! A page of metrics over HTTP, as Prometheus fetches it.
+//! An HTTP server for the page of metrics that Prometheus fetches.
 //!
 //! One thread accepts connections. Each connection has its own thread, at most [`CONNECTIONS_MAX`] at once,
 //! for the TLS handshake and the answer. [`Peer`] bounds their time, so a silent or slow peer occupies a
 //! thread for seconds and delays no other. The only request is `GET /metrics`. The caller's [`Admits`] can
-//! refuse a request by its credentials, which are never logged. With [`Tls`], requests without TLS are
-//! refused.
+//! refuse a request by the request's credentials, which are never logged. With [`Tls`], requests without TLS
+//! are refused.
 //!
-//! Each request gets a new page, made by the connection's thread.
+//! The connection's thread makes a new page for each request.
 
 use crate::peer::Peer;
 use std::io::{self, Read, Write};

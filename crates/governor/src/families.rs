@@ -1,7 +1,6 @@
-//! Families of metrics: their names, units and meanings, each stated once.
+//! Metric families (Prometheus's term for named metrics): their type, and those that several crates use.
 //!
-//! A [`Family`] writes its rows, and is the name of its series in a query of Prometheus. A query can
-//! therefore not name a series that nothing writes.
+//! A [`Family`] writes its rows and also gives queries its name, so no query can name a missing metric.
 //!
 //! - The governor and `vellum agent` use the same name for the same value of a job; only the labels differ.
 //! - A name never changes its meaning.

@@ -1,12 +1,12 @@
-//! Suspending a job whole, and resuming it.
+//! Suspends all processes of a job together, and resumes them.
 //!
-//! A control group of version 2 is frozen by the kernel, all of it at once. Elsewhere every process is
-//! stopped by `SIGSTOP`. A process may fork while others are being stopped, so the job is scanned until no
-//! process of it runs.
+//! The kernel freezes a whole cgroup of version 2 at once. Without such a cgroup, every process is stopped by
+//! `SIGSTOP`. A process may fork while others are being stopped, so the job is scanned until no process of it
+//! runs.
 //!
-//! Processes that somebody else has stopped are left alone: neither stopped again nor continued.
+//! Processes that were already stopped are neither stopped again nor continued.
 //!
-//! Invariant: each process is in the guardian's table before it is stopped, and each group before it is
+//! Invariant: each process is in the guardians' record before it is stopped, and each cgroup before it is
 //! frozen.
 
 use crate::guardian::Guardian;

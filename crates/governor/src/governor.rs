@@ -1,16 +1,17 @@
-//! The governor's loop: watch, decide, act, publish.
+//! The governor and a step of its loop: watch jobs, decide, act, publish.
 //!
 //! ```text
-//!      ┌── watch ── which pages each job references (as its clock demands) ──┐
+//!      ┌── watch ── count each job's references, when that is due ───────────┐
 //! step ┤                                                                     ├─▶ events
-//!      └── each period: beat ─ census ─ claims ─▶ Policy ─▶ obey ─ publish ──┘
+//!      └── each period: census ─ claims ─▶ Policy ─▶ obey ─ publish ─────────┘
 //! ```
 //!
-//! The caller's loop is: `step`, sleep for the returned time, `step` again. Only `step` suspends jobs and
+//! *Census*: find each job's processes. *Claims*: the memory that each job needs. *Obey*: reclaim, suspend,
+//! resume. The caller's loop is: `step`, then sleep for the returned time. Only `step` suspends jobs and
 //! reclaims memory.
 //!
-//! Invariants: no job is touched before the whole table is checked and the sockets and the guardian are
-//! there. When a governor is dropped, every job runs and nothing of ours limits it.
+//! Invariants: no job is touched before the table is checked and the sockets and guardians exist. When a
+//! governor is dropped, every job runs unlimited.
 
 use crate::advice::{self, AdviceServer, JobAdvice};
 use crate::config::{Config, Origin};

@@ -1,21 +1,21 @@
-//! The guardians: two small processes that undo the governor's changes when the governor cannot.
+//! The guardians: two small child processes that undo the governor's changes if the governor cannot.
 //!
-//! A governor that is killed, crashes or hangs must leave nothing frozen. Each change is recorded, *before*
-//! it is made, in memory that the governor shares with two child processes (`record`). The children only
-//! wait:
+//! A governor that is killed, crashes or hangs must leave no job frozen. Each change is recorded, *before* it
+//! is made, in memory that the governor shares with the guardians (`record`). These only wait:
 //!
 //! ```text
 //! governor ─ write: processes stopped, files changed ─▶ ┌────────┐
 //!     │                                                 │ Record │ ◀─ read ─ guardian, guardian
-//!     ├─ beat, each step ─────────────────────────────▶ └────────┘             │
-//!     └─ the end of a pipe, which closes when the governor is gone ───────────▶ poll
+//!     ├─ a heartbeat, each step ──────────────────────▶ └────────┘             │
+//!     └─ the end of a pipe, which closes when the governor has ended ─────────▶ poll
 //!
-//! pipe closed:                       undo everything at once, remove groups as they empty, and end
-//! no beat for LAPSE:                 undo everything, and go on waiting
+//! pipe closed:                       undo all at once, remove our cgroups when they are empty, and end
+//! no heartbeat for LAPSE:            undo all, and continue to wait
 //! ```
 //!
-//! With two guardians, one is left when the governor and the other are killed together. If all three are
-//! killed, the record is left: `vellum govern --recover` and the next governor in its directory undo it.
+//! With two guardians, one is left if the governor and the other are killed together. If all three are
+//! killed, the record remains: `vellum govern --recover` or the next governor in its directory undoes the
+//! changes.
 //!
 //! A guardian allocates nothing and calls async-signal-safe functions only, so it can be forked by a process
 //! of many threads. A guardian has its own session and blocks all signals but SIGKILL, so that a signal to

@@ -1,8 +1,8 @@
-//! A job: its processes, its watch, its worth, and its state.
+//! A job: its processes, its watch, its worth (the memory it needs), and its state.
 //!
 //! ```text
-//!             start/adopt                       nobody left
-//! Waiting ───────────────▶ Running ⇄ Suspended ─────────────▶ Ended, or Waiting to be started again
+//!             start/adopt                       no process left
+//! Waiting ───────────────▶ Running ⇄ Suspended ─────────────▶ Ended, or Waiting for its next start
 //! ```
 
 mod learn;

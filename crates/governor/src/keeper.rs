@@ -1,8 +1,8 @@
-//! Files that are restored if this process dies: the governor's record and guardians, for other commands.
+//! The keeper restores changed files even if this process dies, by a record and guardians as of a governor.
 //!
 //! ```text
-//! will_change(file, what it was) ─▶ write ─▶ ... ─▶ put_back
-//!      kill -9 in between: a guardian puts it back at once
+//! will_change(file, old content) ─▶ write ─▶ ... ─▶ put_back
+//!      kill -9 in between: a guardian restores the file at once
 //! ```
 
 use crate::guardian::{Guardian, GuardianError};

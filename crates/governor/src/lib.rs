@@ -1,15 +1,14 @@
-//! Each job at its knee, under one budget: the governor.
+//! The governor: it gives each running job the memory at its knee, within one memory budget for all jobs.
 //!
-//! Several jobs on one machine need more memory together than the machine has. The kernel evicts pages of
-//! all jobs by one measure of age. A page unused for a second may be worth keeping for one job and worth
-//! nothing for another, so each job has its own window ([`vellum_workset`]). The governor finds the window
-//! of each job while it runs, and gives every job the memory of its window. Where that does not fit, it
-//! suspends whole jobs instead of starving all.
+//! Several jobs on one machine need more memory together than the machine has. The kernel evicts pages of all
+//! jobs by one measure of age. A page unused for a second may be worth keeping for one job and worth nothing
+//! for another, so each job has its own window ([`vellum_workset`]). The governor finds the window of each
+//! running job, and gives the job the memory of that window. If all do not fit, it suspends whole jobs.
 //!
 //! ```text
 //! jobs.toml ─▶ Config ─▶ Governor ─▶ Job … Job         start or adopt, watch, take, suspend
 //!                          │  │        ▲  │ claims
-//!                          │  └─ Policy┘◀─┘             who runs, with how much (pure)
+//!                          │  └─ Policy┘◀─┘             the running jobs, their memory (pure)
 //!                          ├─ Guardian, Record          undo everything if the governor dies
 //!                          └─▶ Snapshot ─▶ state socket (`vellum top`) · metrics (OpenMetrics) ·
 //!                                          advice socket (runtimes)
@@ -19,22 +18,23 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | job | a command started here, or a process or control group that runs already, with all descendants |
+//! | job | a command started here, or a running process or cgroup, with all descendants |
 //! | worth | z(T) at the job's knee: the memory that it is given when memory is short |
-//! | squeezed | more is held, or needed, than the budget |
-//! | suspend | stop a whole job, and take its memory where that is possible |
-//! | turn | how long a suspended job waits for each step that its urgency rises |
-//! | bound | the longest that a job is suspended without a break |
-//! | brake | stalls on memory beyond which nothing more is taken |
+//! | squeezed | jobs hold or need more memory than the budget |
+//! | suspend | stop a whole job, and reclaim its memory if possible |
+//! | turn | the time after which a suspended job's urgency rises by one |
+//! | bound | the longest time for which a job is suspended without a break |
+//! | brake | the share of time stalled on memory above which nothing is reclaimed |
 //!
 //! # Promises
 //!
 //! - No memory is reclaimed from a job while all fit, and no hard limit is ever lowered.
-//! - A table that is wrong anywhere is refused whole, with line and reason, before any job is touched.
-//! - However the governor ends, its jobs run on: at once if it stops or is killed, within [`guardian::LAPSE`]
-//!   if it hangs. If its guardians are killed with it, with [`recover()`] or the next start.
-//! - No job is suspended for longer than a bound ([`policy`]), and no group of ours is left.
-//! - Without privilege, the governor gives advice and suspends whole jobs; each job's state has the means.
+//! - A job table with an error is refused as a whole, with line and reason, before any job is touched.
+//! - However the governor ends, its jobs are resumed: at once if it stops or is killed, within
+//!   [`guardian::LAPSE`] if it hangs. If its guardians are killed with it, [`recover()`] or the next governor
+//!   resumes them.
+//! - No job is suspended for longer than a bound ([`policy`]), and no cgroup of ours is left.
+//! - Without privilege, the governor gives advice and suspends whole jobs; each job's state shows its means.
 //!
 //! # Use
 //!

@@ -1,7 +1,7 @@
-//! The memory that the governor and its jobs live in, and how much tasks stall on it.
+//! Reads the memory available to the governor and its jobs, and the time that tasks stall on memory.
 //!
-//! All quantities of a [`Memory`] are of the same place: the control group with the least limit above this
-//! process (a container's), or else the machine.
+//! All quantities of a [`Memory`] have one source: the cgroup above this process with the least limit (a
+//! container's), or else the machine.
 
 use std::time::{Duration, Instant};
 use vellum_kernel::{Bytes, Stalls};

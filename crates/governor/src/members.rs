@@ -1,11 +1,11 @@
-//! The processes of each job: one scan of `/proc` for all jobs.
+//! Finds the processes of all jobs, in one scan of `/proc`.
 //!
 //! A process belongs to a job if it is the job's first process, if its parent belongs to the job, or if it
 //! belonged at an earlier scan. An orphan belongs to the job in whose session it is. The members of an
-//! adopted control group are the kernel's list.
+//! adopted cgroup are those that the kernel lists.
 //!
-//! A process that leaves both parent and session (a daemon's double fork) between two scans escapes. A job
-//! with its own control group loses none.
+//! A process that leaves both parent and session (a daemon's double fork) between two scans is lost. A job
+//! with its own cgroup loses none.
 //!
 //! - A process is identified by its pid and its time of birth.
 //! - Neither the governor nor its guardians belong to any job.

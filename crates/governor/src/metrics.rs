@@ -1,4 +1,4 @@
-//! The governor's state as metrics: which families there are, and where each takes its value from.
+//! The governor's metrics: the list of families, and the value of each in a [`Snapshot`].
 
 use crate::exposition::{Exposition, MetricsError};
 use crate::families::Quantity::{Bytes, Number, Ratio, Seconds};

@@ -1,8 +1,8 @@
-//! A connection with bounds on time and size, because the other end may be silent, slow or endless. TLS may
+//! A connection with bounds on time and size, as the peer may be silent or slow, or send without end. TLS may
 //! run over it.
 //!
-//! Invariant: no call waits past its bound. Bounds count from the start of the connection, so that slow
-//! bytes extend none.
+//! Invariant: no call waits past its bound. Bounds count from the start of the connection, so slow bytes do
+//! not extend them.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

@@ -1,15 +1,15 @@
-//! The directory of the sockets: the user's own, writable by nobody else.
+//! The directory of the sockets, which only this user can write to. The first possible path is used:
 //!
 //! ```text
-//! as the table says                     sockets = "DIR"
-//! $XDG_RUNTIME_DIR/vellum               a session's
-//! /run/vellum                           root's
-//! $TMPDIR or /tmp, vellum-UID           otherwise
+//! DIR                                   with sockets = "DIR" in the job table
+//! $XDG_RUNTIME_DIR/vellum               in a login session
+//! /run/vellum                           for root
+//! vellum-UID in $TMPDIR or /tmp         otherwise
 //!   advice.sock   packets, for runtimes         state.sock   lines of JSON, for `vellum top`
 //! ```
 //!
-//! An existing directory must belong to this user and be writable by nobody else; otherwise another user's
-//! sockets could command jobs. A socket that nobody answers was left by a killed governor, and is replaced.
+//! An existing directory must belong to this user and be writable by this user only; otherwise another user's
+//! sockets could control jobs. A socket without an answer was left by a killed governor, and is replaced.
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::DirBuilder;

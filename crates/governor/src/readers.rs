@@ -1,4 +1,4 @@
-//! Readers of bytes that others have written, each from a slice: for the fuzz targets (`vellum-fuzz`) only.
+//! Parsers of input from other programs, exported only for the fuzz targets (`vellum-fuzz`).
 
 use crate::config::quantity;
 use crate::snapshot::Snapshot;

@@ -1,20 +1,20 @@
-//! The record of changes to undo: memory that the governor shares with its guardians, backed by a file that
-//! outlives all three.
+//! The record of the changes to undo: memory shared by the governor and its guardians, mapped from a file
+//! that outlives these processes.
 //!
 //! ```text
-//! DIR/undo   whose: layout, boot, guardians │ beat │ processes stopped │ files changed, groups made
+//! DIR/undo   layout, boot, guardians │ heartbeat │ processes stopped │ files changed, cgroups made
 //!               written before each change by the governor; read by its guardians, `vellum govern --recover`
 //!               and the next governor in DIR
 //! ```
 //!
-//! A mapped file keeps its contents when every process that mapped it is killed, without a write to a disk.
-//! After a restart of the machine nothing is left to undo, so a record of another boot is discarded.
+//! A mapped file keeps its contents, without a write to a disk, when all processes that mapped it are killed.
+//! After a restart of the machine there are no changes to undo, so a record of another boot is discarded.
 //!
 //! Invariants: an entry is complete before it can be seen (its pid, or its state, is written last). Undoing
-//! twice does no harm, nor does undoing a change not yet made. A process is continued only if its time of
-//! birth is the entry's. [`Table::undo`] and [`Table::sweep`] allocate nothing and call async-signal-safe
-//! functions only. The file has all of its blocks before it is mapped, so that a full disk cannot kill a
-//! writer.
+//! twice does no harm, nor does undoing a change not yet made. A process is continued only if its start time
+//! is that of the entry. [`Table::undo`] and [`Table::sweep`] allocate nothing and call async-signal-safe
+//! functions only. All blocks of the file are allocated before it is mapped, so that a full disk cannot kill
+//! a writer.
 
 use std::fs::{File, OpenOptions};
 use std::io;

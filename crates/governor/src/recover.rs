@@ -1,6 +1,6 @@
-//! Undoing the changes of a governor that was killed together with its guardians.
+//! Undoes the changes of a governor that was killed together with its guardians.
 //!
-//! The next governor in the same directory does this, too. This is for the case that none follows.
+//! The next governor in the same directory does the same; this function is for the case that none is started.
 
 use crate::place::{self, PlaceError};
 use crate::record::{Record, Recovered};

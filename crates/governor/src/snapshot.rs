@@ -1,4 +1,4 @@
-//! The state of the whole, as `vellum top`, metrics and JSON show it. Every figure's unit is in its name.
+//! The governor's state as `vellum top`, metrics and JSON show it. The name of each figure contains its unit.
 
 use crate::policy::Limit;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Starting a job's program: its user, place, environment, output, session and control group.
+//! Starts a job's program, with its user, working directory, environment, output, session and cgroup.
 //!
 //! A job has its own session, for three reasons:
 //! - The terminal's signals to the governor (Ctrl-C, a hang-up) do not reach it.

@@ -1,8 +1,8 @@
-//! The state socket: each client gets the state, a line of JSON a period, until either side closes.
-//! `vellum top` reads it.
+//! The state socket, which `vellum top` reads: each client gets the governor's state in every period, as a
+//! line of JSON, until one side closes.
 //!
-//! Only the governor's own user (and root) may connect. Data sent by a peer are ignored. A slow peer gets
-//! whole lines or none: a line half sent is finished first. A peer that makes no progress for
+//! Only the governor's own user (and root) may connect. Data sent by a client are ignored. A slow client gets
+//! only whole lines: a line sent in part is completed first. A client that makes no progress for
 //! [`STUCK_PERIODS`] is disconnected.
 
 use crate::place::{Listening, Place, PlaceError, state_socket};

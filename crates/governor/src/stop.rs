@@ -1,8 +1,8 @@
-//! Sleeping for some time, or until a stop signal arrives.
+//! Sleeps for a given time, or until a stop signal (SIGINT, SIGTERM, SIGHUP, SIGQUIT) arrives.
 //!
 //! Stop signals are blocked and read from a descriptor. No handler runs, and no signal is lost between two
-//! steps. Jobs start with an empty mask nevertheless. `SIGTSTP` is not caught; a guardian treats a governor
-//! that is stopped by hand as hanging.
+//! steps. Jobs still start with an empty mask. `SIGTSTP` is not caught; a guardian treats a stopped governor
+//! like one that hangs.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;

@@ -1,24 +1,24 @@
-//! Reclaiming memory from a job, by the most precise means that privilege allows.
+//! Reclaims memory from a job, by the most precise means that privilege allows.
 //!
-//! | means | needs | takes |
+//! | means | needs | reclaims |
 //! | --- | --- | --- |
-//! | [`Means::Evict`] | the same, root, and a kernel with generations (MGLRU) | pages that were not referenced within the window; of a suspended job, what the kernel finds oldest |
-//! | [`Means::Reclaim`] | a control group of version 2 whose `memory.reclaim` may be written | what the kernel finds oldest |
-//! | [`Means::PageOut`] | `CAP_SYS_NICE`, and the right to look into the process | mappings in which nothing was referenced within the window; of a suspended job, all |
-//! | [`Means::SoftLimit`] | a control group of version 1 | nothing at once: the kernel reclaims here first when memory is short |
-//! | [`Means::Nothing`] | – | nothing: there is advice, and suspending the whole job |
+//! | [`Means::Evict`] | the needs of `Reclaim`, root, and a kernel with generations (MGLRU) | pages that were not referenced within the window; of a suspended job, the kernel's oldest pages |
+//! | [`Means::Reclaim`] | a cgroup of version 2 whose `memory.reclaim` may be written | the kernel's oldest pages |
+//! | [`Means::PageOut`] | `CAP_SYS_NICE`, and the right to read the process's memory | mappings without a reference within the window; of a suspended job, all |
+//! | [`Means::SoftLimit`] | a cgroup of version 1 | nothing at once: the kernel reclaims here first when memory is short |
+//! | [`Means::Nothing`] | – | nothing: the job gets advice, and can be suspended |
 //!
 //! No means is a hard limit: lowering a hard limit under a running job can kill it. Without swap, anonymous
 //! memory stays resident.
 //!
-//! [`Means::Evict`] is the source's own way, eviction by age. The job's watch ages its control group at each
-//! look ([`vellum_kernel::generations`]). If that was more than half a window ago, the governor ages it,
-//! except during a cycle. Only generations that ended a whole window ago are taken. With four generations,
-//! pages are evicted when they have been idle for one to two windows.
+//! [`Means::Evict`] is Nishigaki's means, eviction by age. The job's watch ages its cgroup at each look
+//! ([`vellum_kernel::generations`]). If that was more than half a window ago, the governor ages it, except
+//! during a cycle. Only generations that ended a whole window ago are evicted. With four generations, pages
+//! are evicted when they have been idle for one to two windows.
 //!
-//! Departure: the source evicts page by page. Without generations, accessed bits of another process's *pages*
+//! Departure: Nishigaki evicts page by page. Without generations, accessed bits of another process's *pages*
 //! need a further privilege, so [`Means::PageOut`] works by mappings only. From a job with one large mapping,
-//! part of which is in use, it takes nothing before the job is suspended.
+//! part of which is in use, it reclaims nothing before the job is suspended.
 
 use crate::guardian::Guardian;
 use crate::members::Members;

@@ -1,4 +1,4 @@
-//! Users by name, as the system's own database has them.
+//! Looks up users and their groups by name, in the system's user database.
 
 use crate::config::User;
 use std::ffi::CString;

@@ -1,6 +1,6 @@
-//! A number of bytes.
+//! A number of bytes, as a type.
 //!
-//! Files of the kernel give sizes in pages, in KiB or in bytes. All become [`Bytes`] where they are read.
+//! Files of the kernel give sizes in pages, in KiB or in bytes. Readers convert all to [`Bytes`].
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};

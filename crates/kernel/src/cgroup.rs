@@ -1,13 +1,13 @@
-//! Control groups of both versions, and the files by which they account for memory and are controlled.
+//! Cgroups of both versions: the files that show their memory use, and those that control them.
 //!
 //! | | version 1 | version 2 |
 //! | --- | --- | --- |
-//! | charged, limit, peak | `memory.usage_in_bytes`, `.limit_in_bytes`, `.max_usage_in_bytes` | `memory.current`, `.max`, `.peak` |
-//! | sums of `memory.stat` over groups below | `total_NAME` | `NAME` |
-//! | kills, and whether the limit was reached | `memory.oom_control`, `.failcnt` | `memory.events` |
-//! | stalls | not there | `memory.pressure` |
+//! | memory in use, limit, peak | `memory.usage_in_bytes`, `.limit_in_bytes`, `.max_usage_in_bytes` | `memory.current`, `.max`, `.peak` |
+//! | fields of `memory.stat` with descendants | `total_NAME` | `NAME` |
+//! | OOM kills, and times at the limit | `memory.oom_control`, `.failcnt` | `memory.events` |
+//! | stalls | none | `memory.pressure` |
 //!
-//! A group is of version 1 if it has `memory.limit_in_bytes`.
+//! A cgroup is of version 1 if it has `memory.limit_in_bytes`.
 //!
 //! Source: the kernel's `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst`.
 
@@ -55,7 +55,7 @@ pub enum Control {
     Swappiness,
 }
 
-/// A control group.
+/// A cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! Text files of the kernel: read whole, and the numbers in them.
+//! Reads whole text files of the kernel, and finds the lines and numbers in them.
 
 use std::io;
 use std::path::{Path, PathBuf};

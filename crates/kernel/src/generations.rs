@@ -1,27 +1,27 @@
-//! The multi-generational LRU of a control group: read, aged and evicted through `/sys/kernel/debug/lru_gen`.
+//! Reads, ages and evicts the multi-generational LRU of a cgroup, through `/sys/kernel/debug/lru_gen`.
 //!
-//! Linux (6.1) keeps the pages of each control group and node in up to four *generations*. Ageing a group
-//! makes a new, youngest generation. Pages whose accessed bit was set since the last ageing move to the
-//! generation that was youngest until then:
+//! Linux (6.1) keeps the pages of each cgroup and NUMA node in up to four *generations*, numbered in order.
+//! Ageing a cgroup makes a new, youngest generation. Pages whose accessed bit was set since the last ageing
+//! move to the generation that was youngest until then:
 //!
 //! ```text
 //!            ageing 1           ageing 2           ageing 3          now
 //! ── s ──────────┼───── s+1 ────────┼───── s+2 ────────┼───── s+3 ──────▶
-//! all older        referenced then,   referenced then,   new since
-//!                  and not later      and not later
+//! number s:        referenced then,   referenced then,   new since
+//! all older        and not later      and not later
 //! ```
 //!
 //! As of the last ageing, the pages of generation g and younger are those referenced since g began. The
 //! pages of g and older have not been referenced since g + 1 began. When a fifth generation is needed, the
 //! oldest two are joined. The order of references is therefore known for the last three ageings only.
 //!
-//! Evicting takes pages of a generation and older ones. The kernel refuses to for the youngest two.
+//! Evicting takes the pages of a generation and of older ones. The kernel does not evict the youngest two.
 //!
-//! Pages not in generations: locked ones, and a few dozen for each processor that wait to be listed. File
-//! pages that a program reads by calls are there, but reading them again does not make them younger.
+//! Some pages are in no generation: locked ones, and a few dozen for each processor that wait to be listed.
+//! File pages read by system calls are in generations, but reading them again does not make them younger.
 //!
-//! Both need root and a mounted debugfs. Ageing takes the same accessed bits that `clear_refs` clears: a
-//! process that uses both sees a part of the references in each.
+//! Ageing and evicting need root and a mounted debugfs. Ageing clears the same accessed bits as `clear_refs`:
+//! if both are used, each misses a part of the references.
 //!
 //! Source: Linux, Documentation/admin-guide/mm/multigen_lru.rst.
 

@@ -1,12 +1,12 @@
-//! Linux's own accounts, each format parsed once: `/proc`, `/sys`, control groups, perf events.
+//! Parsers of what Linux reports on processes and the machine: `/proc`, `/sys`, cgroups, perf events.
 //!
 //! ```text
-//! /proc/PID/stat, statm, children     Pid, Stat          who runs, and what it has used
+//! /proc/PID/stat, statm, children     Pid, Stat          processes, and their CPU time and memory
 //! /proc/PID/status                    Status             memory, capabilities
 //! /proc/PID/maps, smaps               mapping            mappings, and how much of each is resident
 //! /proc/pressure, memory.pressure     Stalls             time that tasks waited for a resource
-//! memory.max, cgroup.procs, ...       Cgroup             control groups of both versions
-//! lru_gen                             generations        pages of a control group by age
+//! memory.max, cgroup.procs, ...       Cgroup             cgroups of both versions
+//! lru_gen                             generations        pages of a cgroup by age
 //! perf_event_open                     perf               events, their rings and records
 //! /proc/kallsyms                      symbols            functions of the kernel
 //! /proc/meminfo, cpuinfo, /sys, ...   machine            processors, memory, settings
@@ -16,9 +16,9 @@
 //! - A missing value is `None`, because kernels and containers hide files. Exception: a process without
 //!   memory has sizes of 0 in [`Status`].
 //! - An error names the file ([`Unreadable`]).
-//! - Names of files and programs may be any bytes. Texts are read with bytes that are not UTF-8 replaced.
+//! - Names of files and programs may be any bytes. In texts, bytes that are not UTF-8 are replaced.
 //!
-//! Readers that run inside other people's processes may not allocate; `vellum-sys` has those readers.
+//! Readers that run inside the user's programs may not allocate; `vellum-sys` has those readers.
 
 mod bytes;
 mod cgroup;

@@ -1,6 +1,6 @@
-//! The machine: processors, memory, swap and settings, by `/proc` and `/sys`.
+//! Facts about the machine, from `/proc` and `/sys`: its processors, memory, swap and settings.
 //!
-//! A file that a container or an old kernel hides makes a value `None`.
+//! A value is `None` if a container hides its file or an old kernel does not have it.
 
 use crate::Bytes;
 use crate::file::{Unreadable, field, text};

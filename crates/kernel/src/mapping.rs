@@ -1,5 +1,5 @@
-//! What a process has mapped: the lines of `/proc/PID/maps`, and of `smaps` and `smaps_rollup` with their
-//! sizes.
+//! Parsers of a process's mappings: the lines of `/proc/PID/maps`, and those of `smaps` and `smaps_rollup`,
+//! which add sizes.
 //!
 //! ```text
 //! 7f10-7f20 r-xp 00001000 fe:00 77     /usr/lib/x.so      a line of maps: [`Mapping`]
@@ -7,7 +7,7 @@
 //! VmFlags: rd ex mr
 //! ```
 //!
-//! `smaps` of a large process has megabytes, so lines are read as bytes, in place.
+//! The `smaps` of a large process has megabytes, so its lines are parsed in place, as bytes.
 
 use crate::Bytes;
 

@@ -1,12 +1,12 @@
-//! The kernel's account of tasks that stalled: `/proc/pressure/memory` and its like for the machine,
-//! `memory.pressure` for a control group of version 2.
+//! Pressure-stall information, the time in which tasks waited for a resource: `/proc/pressure/memory` and
+//! `cpu` for the machine, `memory.pressure` for a cgroup of version 2.
 //!
 //! ```text
-//! some avg10=12.50 avg60=1.00 avg300=0.10 total=4711      percent of ten seconds; microseconds in all
+//! some avg10=12.50 avg60=1.00 avg300=0.10 total=4711      percent of ten seconds; total microseconds
 //! full avg10=0.00 avg60=0.00 avg300=0.00 total=1
 //! ```
 //!
-//! Source: the kernel's `Documentation/accounting/psi.rst`. A kernel without it has no such file.
+//! Source: the kernel's `Documentation/accounting/psi.rst`. A kernel without this feature has no such files.
 
 use std::path::Path;
 use std::time::Duration;

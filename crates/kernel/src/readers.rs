@@ -1,7 +1,7 @@
-//! Readers of the kernel's texts, each from bytes: for the fuzz targets (`vellum-fuzz`) only.
+//! Parsers of the kernel's text files, each for given bytes, for the fuzz targets (`vellum-fuzz`) only.
 //!
-//! Results are dropped or reduced to a number: a target checks that a reader ends, does not panic, and
-//! neither reads nor allocates more than it may.
+//! Results are dropped or reduced to a number: a fuzz target checks that a parser ends, does not panic, and
+//! does not read or allocate too much.
 
 use crate::{Stat, Statistics, Version, generations, machine, mapping, stat, status, symbols};
 use std::path::Path;

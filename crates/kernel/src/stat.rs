@@ -1,7 +1,7 @@
-//! Processes by id, and their files `stat`, `statm` and `children` in `/proc`.
+//! Processes by their id, and the parsers of their files `stat`, `statm` and `children` in `/proc`.
 //!
-//! `stat` has identity, times and faults. `statm` has resident pages, exactly; `stat` has a per-CPU estimate
-//! on some kernels. Both are one line, documented in proc(5); reading one takes a few microseconds.
+//! `stat` has identity, times and faults. `statm` has the exact number of resident pages; some kernels
+//! estimate it in `stat`. Both have one line (see proc(5)); reading one takes a few microseconds.
 //!
 //! - Fields are counted from the last `)`: a command's name may hold spaces and parentheses.
 //! - Faults and times have two parts: *own* (all threads of the process) and *waited* (children that the

@@ -1,4 +1,4 @@
-//! Memory, threads and capabilities of a process, by `/proc/PID/status`. Reading it walks no page tables.
+//! Memory, threads and capabilities of a process, from `/proc/PID/status`: no page table is walked.
 
 use crate::file::{Unreadable, text};
 use crate::{Bytes, Pid};

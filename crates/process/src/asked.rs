@@ -1,8 +1,8 @@
-//! Requests to a running process on Vellum: to sample its blocks, for one ([`vellum_wire::door`]).
+//! Requests to a running process that uses Vellum, such as to sample its blocks ([`vellum_wire::door`]).
 //!
-//! A request is a path and a byte, written into memory that the process's library has set aside. The kernel
-//! allows this for one's own processes, as it allows reading them. The process serves the request when its
-//! helper thread wakes next, or when its allocator needs new memory.
+//! A request is a path and a byte, written into memory that the process's library reserves for requests. The
+//! kernel allows a user to read and write the memory of their own processes. The process serves the request
+//! when its background thread next wakes, or when its allocator needs new memory.
 
 use crate::door::{DoorError, exported};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! A test: may this process make a memory group?
+//! A test whether this process may make a cgroup for memory.
 
 use crate::Undoing;
 use vellum_kernel::{Cgroup, GroupError, Version};

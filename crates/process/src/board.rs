@@ -1,24 +1,23 @@
-//! The board of one run: its file, its mapping, its removal.
+//! The file of a run's *board*: memory shared by the processes of a job, with a slot of counters for each.
 //!
-//! `vellum-wire` has the layout of a board; here one is put where every process of the job can find it, and
-//! removed.
+//! `vellum-wire` has the layout of a board. This file makes a board at a path that every process of the job
+//! can open, and removes it.
 //!
 //! ```text
 //! /dev/shm, or $XDG_RUNTIME_DIR, or the directory for temporary files
 //! └── vellum-PID-TIME/        mode 0700
 //!     ├── board               mode 0600, locked while its run lasts
-//!     └── libvellum.so        a link, only when the library's own path cannot be written in LD_PRELOAD
+//!     └── libvellum.so        a link, only if LD_PRELOAD cannot contain the library's own path
 //! ```
 //!
-//! Invariants: the directory is made by us, never found, so that it holds nothing of anybody else's; it is
-//! removed when the [`BoardFile`] is dropped. A run that was killed outright leaves its directory behind. The
-//! lock on its board is free then, by which the next run finds and removes it.
+//! Invariants: the directory is always a new one, so that it has no other user's files; it is removed when
+//! the [`BoardFile`] is dropped. A run that was killed leaves its directory behind. The lock on its board is
+//! then free, so the next run detects and removes the directory.
 //!
-//! A board has as many slots as the limit on the size of files (`RLIMIT_FSIZE`) leaves room for.
+//! The limit on the size of files (`RLIMIT_FSIZE`) also limits the number of slots.
 //!
-//! A board is larger than most jobs need, and lies in memory, so its file is sparse. Touching a page for
-//! which a full file system has no room kills the process, so pages are reserved some way ahead of the
-//! claimed slots.
+//! A board is larger than most jobs need and lies in memory, so its file is sparse. Touching a page for which
+//! a full file system has no room kills a process, so pages are reserved before slots in them are claimed.
 
 use crate::{library, named};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};

@@ -1,20 +1,20 @@
-//! Starting a program and waiting for it, without a trace.
+//! Starts a program and waits for it, such that the program runs as if it had been started directly.
 //!
-//! The program starts as if it had been started directly: with the same process group (for job control and
-//! the terminal's signals), signal mask, dispositions and descriptors. Descendants whose parent has ended
-//! are adopted as they would be without us, because daemons wait for that. Their usage is not accounted
-//! here; [`Tree`](crate::Tree) follows them. The wait ends when the program itself ends.
+//! It has the same process group (for job control and the terminal's signals), signal mask, signal
+//! dispositions and descriptors. Descendants whose parent has ended are adopted by the same process as
+//! without us, because daemons wait for that. Their usage is not counted here; [`Tree`](crate::Tree) follows
+//! them. The wait ends when the program itself ends.
 //!
 //! ```text
-//! spawn:  pipe ─ fork ─┬─ we: read the pipe ─ end of file: it runs · an errno: it could not
+//! spawn:  pipe ─ fork ─┬─ we: read the pipe ─ end of file: it runs · an errno: the start failed
 //!                      └─ child: restore mask, dispositions, descriptors ─ execve ─ (failed: write errno)
-//! wait:   poll(signals) ─ SIGCHLD ─ wait4 until nothing more: ended / stopped (we stop too)
+//! wait:   poll(signals) ─ SIGCHLD ─ wait4 until none is left: ended, or stopped (we stop as well)
 //! ```
 //!
 //! Invariant: between fork and exec the child calls only async-signal-safe functions on memory prepared
 //! before the fork.
 //!
-//! Why not `std::process`: it empties the signal mask, forces `SIGPIPE` to its default, and reports no
+//! `std::process` is not used: it empties the signal mask, sets `SIGPIPE` to its default, and reports no
 //! resource usage.
 
 use crate::{Bytes, Pid, Signals, inherited};

@@ -1,13 +1,14 @@
-//! Another process's counters, read out of its memory; and what else its library exports.
+//! Reads the counters of another process from its memory, and finds the addresses of symbols that its library
+//! exports.
 //!
 //! ```text
 //! /proc/PID/maps ─▶ address of libvellum.so ─▶ its symbol COUNTERS_SYMBOL ─▶ /proc/PID/mem: symbol ─▶ slot
 //!                                              its symbol DOOR_SYMBOL (`crate::asked`)
 //! ```
 //!
-//! The process takes no part and does not stop: each sample is one read of [`SLOT_BYTES`] bytes. The kernel
-//! allows this for one's own processes, unless the system restricts it to children (ptrace(2), "access
-//! mode").
+//! The process does not stop or do anything for that: each sample is one read of [`SLOT_BYTES`] bytes. The
+//! kernel allows this for processes of the same user, unless the system restricts it to children (ptrace(2),
+//! "access mode").
 
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Object, ObjectSymbol, ReadCache, elf};

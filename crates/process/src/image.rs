@@ -1,16 +1,16 @@
-//! Inspection of a program's file: can Vellum's library be preloaded into it?
+//! Inspects a program's file, to find out if Vellum's library can be preloaded into it.
 //!
-//! The dynamic loader, glibc's or musl's, does the preloading. These obstacles exist:
+//! The dynamic loader, glibc's or musl's, does the preloading. The possible obstacles are:
 //!
 //! ```text
 //! file ─ "#!" ─▶ its interpreter, up to SCRIPT_DEPTH_MAX times
 //!   └─ ELF ─┬─ other machine or word size ....... Foreign      the loader would complain on stderr
-//!           ├─ no PT_INTERP ..................... Static       nobody loads anything
-//!           ├─ needs or defines a sanitizer ..... Sanitizer    has its own malloc, refuses to come second
+//!           ├─ no PT_INTERP ..................... Static       no dynamic loader runs
+//!           ├─ needs or defines a sanitizer ..... Sanitizer    has its own malloc, and must be loaded first
 //!           └─ setuid, setgid, capabilities ..... Privileged   the loader ignores LD_PRELOAD (see ld.so(8))
 //! ```
 //!
-//! Only the needed parts of a file are read: executables may have gigabytes.
+//! Only the needed parts of a file are read, as executables may have gigabytes.
 
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, ReadRef, elf};

@@ -1,14 +1,15 @@
-//! Signal dispositions and descriptors that this process was started with, read before Rust's runtime changes
-//! them.
+//! The signal dispositions and descriptors that this process was started with, recorded before Rust's runtime
+//! changes them.
 //!
 //! A program under `vellum run` starts in the state that this process was started in. A function in
-//! `.init_array` records that state, since the loader calls it before Rust's runtime. Three things are
-//! changed here and restored for the child:
+//! `.init_array` records that state, as the loader calls it before Rust's runtime. Three changes in this
+//! process are undone for the child:
 //! - Before `main`, Rust's runtime ignores `SIGPIPE` and opens `/dev/null` on closed standard descriptors.
-//! - The caller may have left `SIGCHLD` ignored, which would make waiting impossible.
-//! - A file beyond the limit `RLIMIT_FSIZE` must be an error here, not the end by `SIGXFSZ`.
+//! - If `SIGCHLD` was ignored, it is set to its default; otherwise waiting would be impossible.
+//! - `SIGXFSZ` is ignored, so that a file beyond the limit `RLIMIT_FSIZE` is an error and does not end the
+//!   process.
 //!
-//! Invariant: written once, before `main`, by the only thread; read-only afterwards.
+//! Invariant: the record is written once, before `main`, by the only thread, and is read-only afterwards.
 
 use rustix::process::{Resource, getrlimit};
 use std::io;

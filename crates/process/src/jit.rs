@@ -1,12 +1,12 @@
-//! Names of code that just-in-time compilers make, from the list that they write for profilers:
+//! Names of the code that just-in-time compilers make, from the list that these write for profilers:
 //! `/tmp/perf-PID.map`.
 //!
 //! ```text
 //! 7f00a1b2c000 1f4 LazyCompile:*render /srv/page.js:12         start and bytes in hexadecimal, name
 //! ```
 //!
-//! Node (`--perf-basic-prof`), CPython (`-X perf`), Java (by an agent) and others write one. The list grows
-//! while they run. Of two entries for an address, the later one is valid.
+//! Node (`--perf-basic-prof`), CPython (`-X perf`), Java (by an agent) and others write such a list, which
+//! grows while they run. Of two entries for an address, the later one is valid.
 //!
 //! Source: the kernel's `tools/perf/Documentation/jit-interface.txt`.
 

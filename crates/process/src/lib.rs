@@ -1,36 +1,35 @@
-//! Processes: started, waited for, watched and sampled; their executables inspected.
+//! Starts, waits for, and samples the processes of a job, and inspects executables.
 //!
-//! A **job** is one program, started by us, and every process that descends from it.
+//! A **job** is a program that we start, with all processes that descend from it.
 //!
 //! ```text
 //!              Child::spawn ──────────────▶ the program ──fork──▶ its children
 //!   Signals ──▶ Child::wait ◀─ wait4 ─────────┘                        │
-//!                  │      rusage of everything waited for              │
+//!                  │      rusage of all children waited for            │
 //!   Sampler ◀──────┼──────────────── /proc/PID/{stat,statm,children} ──┤
 //!      │           ▼                                                   │
-//!   Series       Ended            BoardFile ◀── one slot a process ────┘
+//!   Series       Ended            BoardFile ◀── a slot per process ────┘
 //! ```
 //!
-//! Three views of the same job, each incomplete:
+//! There are three views of a job, each of them incomplete:
 //!
-//! - [`Child`]: what the kernel accounts at the end (times, faults, the largest process). Exact, without
-//!   history, and blind to descendants that outlive the program.
-//! - [`Sampler`]: what `/proc` shows while the job runs. Has history and sees the whole tree, but only at
-//!   moments. Its interval follows the cost of a look, which is at most one part in [`COST_SHARE`] of the
-//!   job's CPU time.
-//! - [`BoardFile`]: the counters of each process's page layer in shared memory. Exact, and survives a crash,
-//!   but exists only for processes with Vellum's library preloaded. [`Image`] finds out beforehand if it can
-//!   be.
+//! - [`Child`]: the kernel's counts at the end (times, faults, the largest process). They are exact, have no
+//!   history, and lack descendants that outlive the program.
+//! - [`Sampler`]: the contents of `/proc` while the job runs. They have history and cover the whole tree, but
+//!   only at some moments. The interval follows from the cost of a sample, at most one part in [`COST_SHARE`]
+//!   of the job's CPU time.
+//! - [`BoardFile`]: the counters of each process's page layer, in shared memory. They are exact and survive a
+//!   crash, but need Vellum's library preloaded in the process. [`Image`] finds out beforehand if that is
+//!   possible.
 //!
 //! [`Symbols`] has the names of a file's code: functions, source lines, and rules to unwind their frames.
 //! [`Undoing`] cleans up for a process that is killed. [`attempt_group`] tests if control groups can be
 //! made.
 //!
-//! Words: the *tree* is the job's processes now. A *sample* is one look at the tree. *Resident* memory is
-//! the sum of the processes' resident pages; shared pages count in each process.
+//! Words: the *tree* is the job's processes now. A *sample* (or *look*) is one reading of the tree.
+//! *Resident* memory is the sum of the processes' resident pages; shared pages count in each process.
 //!
-//! Nothing here needs privilege. A figure that cannot be read on a machine is an `Option` that is `None`,
-//! never a zero.
+//! Nothing here needs privilege. A figure that cannot be read on a machine is `None`, never zero.
 
 mod asked;
 mod attempt;

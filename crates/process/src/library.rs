@@ -1,23 +1,23 @@
-//! Which libraries are preloaded: the runtime, and for `vellum cost` the recorder `libvellum_cost.so`, found
-//! the same way (by `--recorder` or `VELLUM_COST_LIB`). The folder of `libgc.so.1` is looked for as `libgc`
-//! in the same places, and programs that come with the command by their names.
+//! Finds the libraries to preload: the runtime `libvellum.so`, and for `vellum cost` the recorder
+//! `libvellum_cost.so` (`--recorder` or `VELLUM_COST_LIB`). The same places are searched for the folder
+//! `libgc` of `libgc.so.1`, and for programs that come with the command.
 //!
 //! ```text
-//! --lib FILE  or  VELLUM_LIB             as said, or an error
-//! DIR/libvellum.so                       a build tree: beside the command
-//! DIR/../lib/vellum/libvellum.so         an installation by ./install, or of a package
-//! DIR/../lib/libvellum.so                another's
+//! --lib FILE  or  VELLUM_LIB             this file, or an error
+//! DIR/libvellum.so                       in a build tree: beside the command
+//! DIR/../lib/vellum/libvellum.so         installed by ./install, or from a package
+//! DIR/../lib/libvellum.so                installed in another way
 //! ```
 //!
-//! DIR is the directory of this command's own file, links followed.
+//! DIR is the directory of this command's file, after symbolic links.
 //!
 //! On machines that also run i386 programs, the library is preloaded by a path with `$PLATFORM` in it. The
 //! dynamic linker of i386 programs then finds an empty i386 library, and does not complain about one of
-//! x86-64. The folder `platform` beside the library, which that needs, is made by
-//! `crates/runtime/platforms`.
+//! x86-64. `crates/runtime/platforms` makes the folder `platform` beside the library, which is needed for
+//! that.
 //!
-//! glibc before 2.34 has threads and `dlsym` in libraries of their own, which a program need not have. The
-//! libraries preloaded here name no C library, so there these come with them ([`companions`]).
+//! glibc before 2.34 has threads and `dlsym` in separate libraries, which a program may not have loaded. The
+//! preloaded libraries do not name them, so they are preloaded as well ([`companions`]).
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;

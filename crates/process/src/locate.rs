@@ -1,8 +1,8 @@
-//! The search for a command's file.
+//! Finds the file of a command, by the rules of execvp(3).
 //!
-//! The search of execvp(3): a name with a slash is a path; any other is looked for in each directory of
-//! `PATH`. The search happens before the start, because the file is inspected first, and because the two
-//! ways to fail have their own exit statuses.
+//! A name with a slash is a path; any other name is searched in each directory of `PATH`. The search happens
+//! before the start, because the file is inspected first, and because "not found" and "not executable" have
+//! different exit statuses.
 
 use rustix::fs::{Access, access};
 use std::ffi::OsStr;

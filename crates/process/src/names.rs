@@ -1,6 +1,6 @@
-//! Names of functions as people write them.
+//! Shortens the linker's names of functions to those that people write.
 //!
-//! A linker's name has everything: namespaces, template arguments, parameters. A short name is enough to
+//! A linker's name contains namespaces, template arguments and parameters. A short name is enough to
 //! distinguish functions, so parameters, template arguments and the compiler's tags are dropped:
 //! `std::vector<int, std::allocator<int> >::push_back(int const&)` is `std::vector::push_back`.
 

@@ -1,4 +1,4 @@
-//! A reader of bytes that others have written: for the fuzz targets (`vellum-fuzz`) only.
+//! A parser of ELF files, exported only for the fuzz targets (`vellum-fuzz`).
 
 use crate::door;
 use std::path::Path;

@@ -1,15 +1,15 @@
-//! A thread that samples the job now and then.
+//! The thread that samples the job at intervals.
 //!
-//! Each look joins two sources: the process tree (resident memory, faults) and the board (the counters of
-//! each page layer). It also counts **strangers**: processes of the job that never took a slot of the board,
-//! and so did not run on Vellum. A process has no slot between its fork and its library's start, so
-//! strangers are judged only at the end. If a process is without a slot at its second look too, its
-//! executable is inspected for the reason.
+//! Each sample (*look*) combines two sources: the process tree (resident memory, faults) and the board (the
+//! counters of each process's page layer). It also counts **strangers**: processes of the job that never took
+//! a slot of the board, and so did not run on Vellum. A process has no slot between its fork and its
+//! library's start, so strangers are judged only at the end. If a process still has no slot at its second
+//! look, its executable is inspected for the reason.
 //!
-//! - Gauges (cached, live) are summed over slots of processes alive in the same sample, counters over all
-//!   slots.
+//! - Gauges (cached and live memory) are summed over slots of processes alive in the same sample, counters
+//!   over all slots.
 //! - The thread holds no lock while it reads.
-//! - Nothing grows without limit.
+//! - No table grows without limit.
 
 use crate::tree::Seen;
 use crate::{BoardFile, Bytes, Image, Obstacle, Pace, Pid, Point, Series, Tree};

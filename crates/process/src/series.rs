@@ -1,16 +1,16 @@
-//! The samples of a run, kept small.
+//! The samples of a run, merged so that their number stays limited.
 //!
 //! ```text
-//! looks    x x x x x x x x x x x x x x x x      every look feeds the integral and the peak
-//! points   x   x   x   x   x   x   x   x        only each stride-th makes a point
+//! looks    x x x x x x x x x x x x x x x x      every look counts in the average and the peak
+//! points   x   x   x   x   x   x   x   x        only every stride-th look makes a point
 //! ```
 //!
-//! At [`POINTS_MAX`] points, neighbours are merged and the stride doubles. A long run therefore keeps
-//! between half of that number and all of it, evenly spread.
+//! At [`POINTS_MAX`] points, neighbours are merged and the stride doubles. A long run therefore has between
+//! half and all of that number, evenly spread.
 //!
-//! Invariants: points are in the order of time. A point's `resident_max` covers every look since the point
-//! before it, so merging loses no peak. The counters of a point are those of its last look. The average is
-//! the trapezoid over every look, not over the points that were kept.
+//! Invariants: points are in the order of time. A point's `resident_max` covers every look since the last
+//! point, so merging loses no peak. The counters of a point are those of its last look. The average is an
+//! integral (trapezoids) over all looks, not over the points kept.
 
 use crate::Bytes;
 use std::time::Duration;

@@ -1,20 +1,20 @@
-//! Signals that arrive here while a program runs under us.
+//! Receives the signals that arrive at this process while it runs a program, and passes them on if needed.
 //!
-//! They are blocked and read from a descriptor, not caught. No handler runs, no disposition changes (a child
-//! would inherit it), and no signal is lost. The action depends on the sender:
+//! The signals are blocked and read from a descriptor, not caught. No handler runs, no disposition changes (a
+//! child would inherit it), and no signal is lost. The action depends on the sender:
 //!
-//! | arrived | done |
+//! | sender | action |
 //! | --- | --- |
-//! | from the terminal (`SI_KERNEL`: Ctrl-C, Ctrl-\, Ctrl-Z, hang-up, resize) | nothing: the kernel sent it to the whole foreground group, the child has it already |
-//! | from a process (`kill`), unless the child itself | passed on to the child, with its value if it has one |
-//! | `SIGCHLD` | the children are looked at |
+//! | the terminal (`SI_KERNEL`: Ctrl-C, Ctrl-\, Ctrl-Z, hang-up, resize) | none: the kernel sent it to the whole foreground group, so the child has it already |
+//! | a process (`kill`), except the child itself | the signal is passed on to the child, with its value if it has one |
+//! | the kernel (`SIGCHLD`) | the states of the children are read |
 //!
-//! The receiver cannot distinguish a signal to one process from a signal to the whole group. If somebody
-//! signals the group by hand (`kill -- -PGID`, some supervisors), the child gets the signal twice. Standard
-//! signals that arrive close together merge into one.
+//! The receiver cannot distinguish a signal to one process from a signal to the whole group. If a user or a
+//! supervisor signals the group (`kill -- -PGID`), the child gets the signal twice. Standard signals that
+//! arrive close together merge into one.
 //!
-//! Invariant: the mask we were started with is kept, and is given back to each child and, on drop, to
-//! ourselves.
+//! Invariant: the signal mask that we were started with is stored, set for each child and, on drop, restored
+//! for ourselves.
 
 use crate::{Pid, inherited, interrupt};
 use std::io;

@@ -1,4 +1,4 @@
-//! From instructions to source lines, inlined functions, symbols and modules.
+//! Finds the source lines, inlined functions, symbols and modules of instructions, by debug information.
 //!
 //! [`Symbols`] opens each module's file once. Debug information is searched in the file itself and, if it
 //! was stripped off, in the places that debuggers use:
@@ -11,11 +11,11 @@
 //! Debug information that files share (dwz) is found by `.gnu_debugaltlink`. The parsers are addr2line's and
 //! object's.
 //!
-//! Code that belongs to no file has the names that its compiler wrote down ([`crate::jit_map`]).
+//! Code that belongs to no file has the names in its just-in-time compiler's list ([`crate::jit_map`]).
 //!
 //! A source line is the *user's* if its module is no system library, and its file lies outside the
-//! directories of systems and compilers. A line of a system header, instantiated or inlined into the user's
-//! code, is the library's; the line that calls it is the user's.
+//! directories of the system and of compilers. A line of a system header counts as the library's, even if it
+//! is inlined into the user's code; the line that calls it is the user's.
 
 use crate::jit::{JitMap, is_jit_map};
 use crate::names::short_name;

@@ -1,23 +1,23 @@
-//! The tree of processes below ourselves.
+//! Reads the tree of a job's processes, which descend from this process.
 //!
-//! The job's processes descend from this process until their parents end. Then a process above this one
-//! adopts them, because daemons wait for that. Such *strays* are found among the children of the processes
-//! above, by the name of the job's board in their environment. The machine's other processes are not
-//! searched.
+//! When the parent of a process ends, a process above this one adopts the orphan, as without us, because
+//! daemons wait for that. Such *strays* are found among the children of the processes above, by the name of
+//! the job's board in their environment. The machine's other processes are not searched.
 //!
 //! ```text
 //! we ─ task/*/children ─▶ the program ─ task/*/children ─▶ ...      each: stat, statm
-//! above us ─ children, of them those with the board's name in environ ─▶ strays ─ task/*/children ─▶ ...
+//! above us ─ children that have the board's name in environ ─▶ strays ─ task/*/children ─▶ ...
 //! ```
 //!
 //! A stray that has ended counts with the usage of its last sample.
 //!
 //! Costs are kept down in two ways. Files of the first [`FILES_HELD_MAX`] processes stay open and are read
 //! again in place (a third of the cost of opening them). A process has a `children` file for each thread, so
-//! a process with many threads is listed only every few samples. Kernels built without `children` files are
-//! served by reading every process's parent.
+//! a process with many threads is listed only every few samples. On kernels built without `children` files,
+//! every process's parent is read instead.
 //!
-//! Invariant: an open file of a process that ended reads as an error, never as its pid's next owner.
+//! Invariant: reading an open file of a process that has ended is an error; the file never shows the pid's
+//! next owner.
 
 use crate::{BoardFile, Bytes, Pid};
 use std::collections::{HashMap, HashSet};

@@ -1,8 +1,8 @@
-//! Cleaning up even if this process is killed: by a shell that waits for its end.
+//! Cleanup even if this process is killed: a shell waits for the end of the process and then runs a script.
 //!
 //! ```text
-//! we ──pipe──▶ sh: read ─┬─ a line came: it is undone already, exit
-//!                        └─ end of file: we are gone; try the script until it succeeds
+//! we ──pipe──▶ sh: read ─┬─ a line: already cleaned up, exit
+//!                        └─ end of file: we have ended; try the script until it succeeds
 //! ```
 //!
 //! The shell has its own session, so that a signal to our process group does not end it.

@@ -1,7 +1,7 @@
-//! A whole job, from start to end, watched by everything this crate has.
+//! Tests with whole jobs, from start to end, which use all parts of this crate.
 //!
-//! Each test forks a process with one thread, as the command is: waiting takes any child of the process, and
-//! signals are held back a thread at a time.
+//! Each test forks a process with one thread, like the command's, because waiting takes any child of a
+//! process, and signals are blocked for each thread.
 
 use std::ffi::OsString;
 use std::io::{Read, Seek};

@@ -1,31 +1,30 @@
 //! The memory limit to recommend for a job, and the cost of smaller limits.
 //!
 //! ```text
-//! limit = pages of the program · (1 + RESERVE)  +  program text and libraries  +  the kernel's own
-//!         at most all that it held                 that others have mapped too    page tables, stacks
-//!       + streams, read and written by calls
+//! limit = pages of the program · (1 + RESERVE)  +  program text and libraries  +  kernel memory:
+//!         (at most all that it held)               mapped by others as well       page tables, stacks
+//!       + page cache for streams (data read and written by system calls)
 //! ```
 //!
-//! - *Reserve.* The curve assumes exact replacement, which keeps the pages used last. The kernel's is not
-//!   exact: it checks accessed bits in batches, and only when it needs pages. A program that cycles through
-//!   nearly all of its memory loses most by that. A limit that covers all held memory needs no reserve.
-//! - *Shared text* is charged to the group that touched it first, maybe another job's. It is always counted.
-//! - *Kernel memory*: page tables, stacks and other kernel memory charged to the control group.
-//! - *Streams.* Data read and written by calls goes through the page cache, which is charged too. The kernel
-//!   reclaims that cache first, but not before it has displaced pages in use. A few MiB are enough.
-//! - *Files read again.* The cache of files counts ([`crate::charged`]) only if the job read as much again as
-//!   its files hold, and if reading that from the device, at S a page, would cost more than the agreed
-//!   slowdown.
+//! - *Reserve.* The curve assumes exact replacement, which keeps the pages used last. The kernel's
+//!   replacement is not exact: it checks accessed bits in batches, and only when it needs pages. Programs
+//!   that cycle through nearly all of their memory lose most. A limit that covers all held memory needs none.
+//! - *Shared text* is charged to the cgroup that touched it first, maybe another job's. It is always counted.
+//! - *Kernel memory*: page tables, stacks and other kernel memory charged to the cgroup.
+//! - *Streams.* Data read and written by system calls goes through the page cache, which is charged as well.
+//!   The kernel reclaims it first, but only after it has displaced pages in use. A few MiB are enough.
+//! - *Files read again.* The cache of files counts ([`crate::charged`]) only if two conditions hold. The job
+//!   read as much again as its files hold. Reading that from the device, at S per page, would cost more than
+//!   the agreed slowdown.
 //!
-//! The recommendation is all held memory while a job is growing, after one cycle only, and where a smaller
-//! limit would save less than an eighth ([`WORTH`]): near to all held memory, a kernel may find nothing to
-//! reclaim.
+//! All held memory is recommended for a growing job, after one cycle only, and if a smaller limit would save
+//! less than an eighth ([`WORTH`]): just below all held memory, a kernel may find nothing to reclaim.
 //!
 //! The cost of a limit, as a part of the job's time, has three terms:
 //!
-//! 1. faults of pages that left and come back, S each, by the curve of each stretch ([`crate::whole`]);
-//! 2. faults beyond the longest window watched, the same for every limit below all held memory;
-//! 3. taking out, once, the pages that do not fit.
+//! 1. S for each fault of a page that left and comes back, by the curve of each stretch ([`crate::whole`]);
+//! 2. faults beyond the longest window watched, which are the same for every limit below all held memory;
+//! 3. paging out, once, the pages that do not fit.
 //!
 //! The uncertainty of the cost is twice the standard error of term 1 over the cycles.
 //!

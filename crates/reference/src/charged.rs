@@ -1,14 +1,14 @@
-//! Memory charged to a job's control group beside its mapped pages: page cache of files read by calls, and
+//! Memory charged to a job's cgroup beside its mapped pages: page cache of files read by system calls, and
 //! kernel memory.
 //!
 //! ```text
-//! /proc/PID/fd        files open for reading ─▶ cachestat: pages of each in the cache    most at any look
-//! /proc/PID/status    page tables, threads (a stack of the kernel's each)               most at any look
-//! cgroup              the kernel's memory as the group is charged, where one is watched
+//! /proc/PID/fd        files open for reading ─▶ cachestat: pages of each in the cache   maximum of all looks
+//! /proc/PID/status    page tables, threads (each has a kernel stack)                    maximum of all looks
+//! cgroup              the kernel memory charged to it, if a cgroup is watched
 //! ```
 //!
-//! Files are identified by device and inode: each counts once, however often it is open. Files in memory
-//! that are mapped (`/dev/shm`, memfd) are pages of the processes already.
+//! Files are identified by device and inode: each counts once, however often it is open. Mapped files in
+//! memory (`/dev/shm`, memfd) are already counted as pages of the processes.
 //!
 //! On kernels without `cachestat` (before Linux 6.5), a file counts with all its blocks.
 

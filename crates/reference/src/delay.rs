@@ -1,4 +1,4 @@
-//! S: the cost of a page fault on this machine, measured on our own pages.
+//! Measures S, the cost of a page fault on this machine, on our own pages.
 //!
 //! The theory takes S as given, and results depend on it: a program has different knees on a compressed swap
 //! in memory (5 µs) and on a disk (100 µs and more).
@@ -9,9 +9,9 @@
 //!         mapped ─▶ touched                                                S = fault
 //! ```
 //!
-//! - Only pages that were really gone (`mincore`) count: the swap cache may still hold others.
+//! - Only pages that had left memory (`mincore`) count; others may still be in the swap cache.
 //! - S is the mean, since costs add up. The median is reported beside it.
-//! - Time in which other threads ran is subtracted, by the kernel's account (`schedstat`).
+//! - Time in which the thread waited for a processor (`schedstat`) is subtracted.
 //! - The device is reported with S. Without swap, a program's written memory cannot be paged out: a limit
 //!   slows the program down only by the files it maps, and kills it below its written memory.
 //! - A job's own faults under pressure, on a busy device, may take longer than S.

@@ -1,9 +1,9 @@
-//! Events of a watch. No event is a failure of the watch.
+//! The events that a watch reports, such as a process that joins. No event is a failure of the watch.
 
 use std::time::Duration;
 use vellum_kernel::Pid;
 
-/// Something happened.
+/// An event of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are what they are called")]
 pub enum Event {

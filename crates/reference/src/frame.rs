@@ -1,4 +1,4 @@
-//! The state of a watch at one moment, to be shown, written and read again.
+//! A snapshot of a watch (the *frame*), which can be shown, written as JSON, and read back.
 //!
 //! Field names are those of the JSON that `vellum watch` and `vellum run` write (docs/watch.md). A field
 //! never changes its meaning.

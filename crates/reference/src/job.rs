@@ -1,16 +1,17 @@
-//! The watched job: its processes now, their ends, and its virtual time.
+//! The watched job: its current processes, those that have ended, and its virtual time.
 //!
-//! Virtual time is the *user* CPU time of all its processes. The kernel gives a process's CPU time exactly,
-//! but divides it into user and system by the clock tick, so system time is subtracted from the exact sum:
+//! Virtual time is the *user* CPU time of all its processes. The kernel's CPU time of a process is exact, but
+//! user and system time are in clock ticks, so system time is subtracted:
 //!
 //! ```text
-//! user = CPU clock of the process (ns) − stime (ticks)          off by at most a tick, for all time
+//! user = CPU clock of the process (ns) − stime (ticks)          in total off by at most one tick
 //! ```
 //!
-//! The time between the last sample of a process and its end is added when its parent has waited for it
-//! (`cutime`). Without a wait it is lost. A parent's `cutime` contains all time of the child and of the
-//! child's children, and a part of it was sampled while they ran. That part is owed, under the parent's
-//! number, until the parent has waited. If the parent ends first, the grandparent owes it.
+//! The time between the last sample of a process and its end is known when its parent has waited for it
+//! (`cutime`). Without a wait, that time is lost. A parent's `cutime` contains all time of the child and of
+//! the child's children, and a part of it was sampled while they ran. That part is recorded under the
+//! parent's pid and subtracted when the parent has waited. If the parent ends first, the grandparent takes
+//! its place.
 //!
 //! Invariants: the clock never runs backwards; a process is identified by its pid *and* its time of birth.
 //!

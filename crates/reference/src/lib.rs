@@ -1,21 +1,21 @@
-//! Which pages a running job references, and its working-set curve, measured from outside.
+//! Measures, from outside, how many pages a running job references, and its working-set curve.
 //!
 //! `vellum-workset` has the theory of curves. This crate measures a curve of any running program of the
 //! user, without privilege and without a restart.
 //!
 //! ```text
-//! Target ─▶ Job         which processes, what became of them, their user CPU time
+//! Target ─▶ Job         the processes, their ends, their user CPU time
 //!             │
-//! Source ─▶ Watcher ─▶ History ─▶ curve · knee · memory to give
+//! Source ─▶ Watcher ─▶ History ─▶ curve · knee · recommended limit
 //!             │
-//!           Budget      how often that may be done
-//! Ages ─────────────▶ what was not touched for 1 s, 10 s, 1 min, 10 min of wall-clock time
-//! Delay ────────────▶ S: what a fault costs here, measured
-//! Whole ────────────▶ what all the time needed, between the looks too ─▶ the limit to give
+//!           Budget      how often references may be counted
+//! Ages ─────────────▶ memory not touched for 1 s, 10 s, 1 min, 10 min of wall-clock time
+//! Delay ────────────▶ S: the cost of a page fault on this machine, measured
+//! Whole ────────────▶ the curve of all the time, with that between cycles ─▶ recommended limit
 //! ```
 //!
-//! [`vellum_kernel::generations`] reads, ages and evicts the generations of a control group: a source, and a
-//! means of the governor's.
+//! [`vellum_kernel::generations`] reads, ages and evicts the generations of a cgroup, for a source and for
+//! the governor.
 //!
 //! # Words
 //!
@@ -23,10 +23,10 @@
 //! | --- | --- |
 //! | source | a way to observe references: [`SourceKind`]. By default [`AccessedBits`]; for large jobs [`PageTables`], for very large jobs [`Generations`], where available |
 //! | Δ | the smallest window, in user CPU time of the job |
-//! | cycle | one clearing of a source, and the looks at it until the next; more than one where a clearing is not good for all looks |
-//! | stall | time in which a process waits for us |
-//! | imposed | time of the job's own that the watch costs it |
-//! | grain | the page size in which an answer is true: [`Grain`] |
+//! | cycle | one clearing of a source and the *looks* (counts of references) until the next; several clearings if one does not allow all looks |
+//! | stall | time for which a process waits because of the watch |
+//! | imposed | CPU time of the job that the watch costs it |
+//! | grain | the page size for which a result is exact: [`Grain`] |
 //!
 //! # Use
 //!
@@ -44,14 +44,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What the counts are
+//! # The counts
 //!
-//! - Pages *mapped* and referenced. Data that a program reads by `read` without mapping it is not counted.
+//! - Counted are pages *mapped* and referenced. Data that a program reads by `read` without mapping it is not
+//!   counted.
 //! - A page that several processes share counts in each process that referenced it. A job of many processes
-//!   with much in common looks larger than it is.
+//!   that share much memory looks larger than it is.
 //! - A huge page counts whole. If most memory is in huge pages, reports have a note.
-//! - Clearing accessed bits takes a hint from the kernel's own page replacement. Under memory pressure it
-//!   decides a little worse.
+//! - Clearing accessed bits removes a hint for the kernel's own page replacement, which decides a little
+//!   worse under memory pressure.
 
 mod advice;
 mod budget;

@@ -1,4 +1,4 @@
-//! Options of a watch, their bounds, and the errors that prevent one.
+//! The options of a watch, their bounds, and the errors that prevent a watch.
 
 use crate::source::SourceKind;
 use std::time::Duration;

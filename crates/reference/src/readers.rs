@@ -1,4 +1,4 @@
-//! Readers of bytes that others have written, for the fuzz targets (`vellum-fuzz`) only; see
+//! Parsers of BTF and `smaps` for given bytes, for the fuzz targets (`vellum-fuzz`) only; see
 //! `vellum_kernel::readers`.
 
 use crate::sources::accessed;

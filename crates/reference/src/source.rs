@@ -1,11 +1,12 @@
-//! Sources of references: one trait over several interfaces of the kernel.
+//! The sources of page references: one trait for several interfaces of the kernel.
 //!
-//! A [`Source`] is cleared for a job and later counts what the job has referenced since. There are two kinds:
+//! A [`Source`] is cleared for a job. Each later *look* counts the pages referenced since. There are two
+//! kinds:
 //!
 //! ```text
-//! process by process   PerProcess   accessed bits, page tables         any looks, at any time
-//! of a whole job       Source       generations: of a cgroup           two looks to a clearing,
-//!                                                                      of four generations
+//! for each process     PerProcess   accessed bits, page tables         any number of looks, at any time
+//! for a whole job      Source       generations of a cgroup            two looks for each clearing,
+//!                                                                      as there are four generations
 //! ```
 //!
 //! A source that allows fewer looks than a cycle has is cleared again within the cycle ([`Source::looks`]).
@@ -13,7 +14,7 @@
 //! documentation of each source has its other costs.
 //!
 //! The available sources depend on the kernel's configuration and on privilege. [`SourceKind::availability`]
-//! tests a source without changing anything, and gives the reason if it is missing.
+//! tests a source without changing anything, and returns the reason if it is not available.
 
 use std::fmt::{self, Display, Formatter};
 use std::io;

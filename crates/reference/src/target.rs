@@ -1,4 +1,4 @@
-//! The job to watch: processes and their descendants, a control group, or all processes of one name.
+//! The job to watch: processes and their descendants, a cgroup, or all processes of one name.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,7 +17,7 @@ pub enum Target {
     Processes(Vec<Pid>),
     /// These processes only.
     Only(Vec<Pid>),
-    /// The processes of a control group and of those below it: its directory.
+    /// The processes of a cgroup, given by its directory, and of those below it.
     Cgroup(PathBuf),
 }
 
@@ -35,7 +35,7 @@ pub enum TargetError {
         /// True if the processes of all users were searched.
         all: bool,
     },
-    /// The control group cannot be read.
+    /// The cgroup cannot be read.
     #[error(
         "{path}: cannot list the processes of this control group: {source}; give a directory that holds cgroup.procs"
     )]

@@ -1,15 +1,15 @@
-//! The meaning of a history at a given S: the knee, the recommended limit, and the slowdown under smaller
-//! limits.
+//! Derives results from a history, for a given S (cost of a fault): the knee, the recommended limit, and the
+//! slowdown under smaller limits.
 //!
-//! Additions to the curve of `vellum-workset`:
+//! It adds to the curve of `vellum-workset`:
 //!
 //! - *First references* happen under any limit, and do not count against a limit
 //!   ([`Watcher::first_references`]).
-//! - *Beyond the longest window.* A page touched every minute is in no window of ten seconds, and a limit at
-//!   that window would fault it in each time. While f at the longest window costs more than was agreed to,
-//!   all held memory is recommended.
+//! - *Beyond the longest window.* A page touched every minute is in no window of ten seconds. A limit for
+//!   that window would cause a fault each time. While the fault rate f at the longest window costs more than
+//!   the agreed slowdown, all held memory is recommended.
 //! - *Other memory under a limit*, and the time between looks: [`crate::advice`], [`crate::whole`].
-//! - *Bytes.* Pages of the curve are of [`PAGE_BYTES`].
+//! - *Bytes.* A page of the curve has [`PAGE_BYTES`] bytes.
 
 use crate::advice::{Held, Known};
 use crate::delay::Delay;

@@ -1,19 +1,19 @@
-//! The curve of all the time that a job was watched, the time between cycles included.
+//! The curve of the whole time that a job was watched, including the time between cycles.
 //!
-//! The budget leaves most of a large job's time between cycles. A program that builds a table and sorts it at
-//! its end would be judged by the moments of the cycles. All time therefore gets a curve:
+//! The budget leaves most of a large job's time between cycles. For a program that builds a table and sorts
+//! it at its end, cycles alone would be misleading. All time therefore gets a curve:
 //!
 //! ```text
 //! resident    ▁▂▃▃▃▃▄▅▅▅▇▇▇
-//! looked at   ────├──┤────────      the curve of the last cycle, and before the first, of that one;
-//! taken as     w    w   w + growth  what became resident since its end counts as referenced in every window
+//! cycle       ────├──┤────────      w: the curve of the last cycle; before the first cycle, the first one's;
+//! counted as   w    w   w + growth  growth: memory resident since then counts as referenced in every window
 //! ```
 //!
 //! Memory that became resident since the last look counts as needed until the next cycle. That is wrong for
 //! memory that is written and never read; the next cycle corrects it.
 //!
-//! Each stretch weighs the user CPU time that it took, so the parts of a [`History`] of stretches are parts
-//! of the run.
+//! The weight of each stretch is its user CPU time, so parts of the [`History`] of stretches are parts of the
+//! run.
 
 use crate::watcher::PAGE_BYTES;
 use std::time::Duration;

@@ -1,14 +1,14 @@
-//! The watcher against a process whose references are known.
+//! Tests of the watcher with a process whose references are known.
 //!
-//! The *walker* is this test program, started again. It has sets of pages and touches each set from end to
-//! end once in a period of its own user CPU time, evenly, so that in any window of T it touches the same
-//! number of pages:
+//! The *walker* is this test program, started again. It touches each of its sets of n pages once in a period
+//! of its own user CPU time, evenly. It therefore touches the same number of pages in any window T:
 //!
 //! ```text
 //! z(T) = Σ n · min(1, T / period)
 //! ```
 //!
-//! Truth does not depend on when a cycle begins, on the machine's load or on its speed; nor does the test.
+//! The true curve does not depend on when a cycle begins, or on the load or speed of the machine; nor does
+//! the test.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;

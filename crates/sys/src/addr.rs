@@ -1,9 +1,9 @@
 //! Addresses, spans of addresses, and numbers of pages, in types that do not mix with other numbers.
 //!
 //! # Invariants
-//! * `+` and `-` are those of `usize`: an overflow panics with overflow checks, and wraps without.
+//! * `+` and `-` are those of `usize`: an overflow wraps, or panics in builds that check it.
 //! * [`Addr::round_up`] and [`Addr::saturating_add`] stop at the last address. [`Addr::since`] wraps.
-//! * A [`Span`] by [`Span::between`], or cut from another one, is empty instead of turned around.
+//! * A [`Span`] made by [`Span::between`] or cut from another one is empty if it would end before it starts.
 
 use crate::{PAGE, round_down, round_up};
 use core::fmt;

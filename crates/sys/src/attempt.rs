@@ -1,10 +1,10 @@
-//! Capabilities tried on pages of their own, by the calls that the rest of the house makes.
+//! Tests of the kernel facilities of [`Caps`]: each is tried on fresh pages, by the calls that Vellum makes.
 //!
-//! Elsewhere a flag of [`Caps`] is dropped by the first refusal that a process meets. A report of what this
-//! kernel allows cannot wait for one: it tries each, and keeps the errno.
+//! In normal use a process drops a flag of [`Caps`] when the kernel first refuses the facility. A report of
+//! what this kernel allows cannot wait for that: it tries each facility and keeps the errno.
 //!
-//! The attempts leave nothing behind: memory is unmapped again, and descriptors are closed. A flag that was
-//! refused is dropped as usual, so a process that has tried takes the same ways as any other.
+//! A test leaves nothing behind: its memory is unmapped and its descriptors are closed. A refused flag is
+//! dropped as usual, so a process that has made the tests takes the same fallbacks as any other.
 
 use crate::caps::{self, Caps};
 use crate::pressure::Trigger;

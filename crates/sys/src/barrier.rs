@@ -1,6 +1,6 @@
-//! A memory fence executed by every running thread of the process at once.
+//! A memory fence that every running thread of the process executes (`membarrier`, Linux 4.14).
 //!
-//! A fast path needs no fence then: the rare interfering side pays for both sides (`membarrier`, Linux 4.14).
+//! A fast path then needs no fence: the thread that interferes with it, which is rare, pays for both.
 
 use crate::caps::{self, Caps};
 use core::sync::atomic::{AtomicBool, Ordering};

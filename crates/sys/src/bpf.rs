@@ -1,10 +1,10 @@
-//! Small programs that run in the kernel, and iterate over a process's mappings there.
+//! BPF programs that iterate over a process's mappings in the kernel: the calls to load and run them.
 //!
-//! Only the calls for reading page tables: maps of one value, a program that the kernel calls for each
-//! mapping of a process, and a file that runs it when read. All of it takes `CAP_BPF` and `CAP_PERFMON`, or
-//! root, and goes when its descriptors are closed.
+//! Only the calls for reading page tables are here. They make maps of one value, a program that the kernel
+//! calls for each mapping of a process, and a file whose reading runs the program. All of this needs
+//! `CAP_BPF` and `CAP_PERFMON`, or root, and is freed when its descriptors are closed.
 //!
-//! Source: include/uapi/linux/bpf.h; each request is the beginning of `union bpf_attr` for its command.
+//! Source: include/uapi/linux/bpf.h; each request structure is the beginning of `union bpf_attr`.
 
 use crate::raw;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};

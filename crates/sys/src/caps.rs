@@ -1,8 +1,8 @@
-//! The facilities that this kernel and this process's privilege allow.
+//! Flags of the kernel facilities that are still usable here, as far as is known.
 //!
-//! Flags start out set and are dropped by the first refusal, so nothing is spent on probing what a short
-//! process never uses. `VELLUM_MASK=lazy_free,move,...` drops flags from the start; the names are those of
-//! [`Caps::NAMES`].
+//! All flags are set at first. The first call that the kernel refuses clears its flag, so no process tests
+//! facilities that it does not use. `VELLUM_MASK=lazy_free,move,...` clears flags from the start; the names
+//! are those of [`Caps::NAMES`].
 
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
 use rustix::io::Errno;

@@ -1,18 +1,18 @@
-//! A check that one thread makes for all; no thread relies on a check that began before its request.
+//! A slow check that one thread makes for all: none relies on a check that began before its request.
 //!
-//! Many threads find at the same time that a slow check is due. The first thread makes it; the others go on,
-//! and it checks again afterwards. A thread that takes too long may be off its processor, and is not relied
-//! on: the next thread with a request makes a check itself.
+//! Many threads may find at the same time that a slow check is due. The first thread makes it and the others
+//! continue; it checks again for their requests afterwards. A checking thread that takes too long may have
+//! lost its processor. The next thread with a request then makes a check itself.
 //!
 //! Checks are numbered. If two overlap, the one with the lower number may have read older values and must not
 //! overwrite the result of the other. Users of the results compare the numbers.
 //!
 //! # Invariants
-//! * After [`Checks::request`] a check begins whose number is at least that of the request, by this thread or
-//!   another one. If that one is held up, the next thread with a request begins one.
-//! * A thread makes a few checks at most (`AGAIN_MAX`) for the requests of others.
+//! * After [`Checks::request`] a check begins whose number is at least that of the request, in this thread or
+//!   another one. If that check is delayed, the next thread with a request begins one.
+//! * A thread makes at most a few checks (`AGAIN_MAX`) for the requests of others.
 //!
-//! The tests explore the interleavings over `loom`'s atomics (`tests/loom.rs`).
+//! The tests build this file over `loom`'s atomics and explore the interleavings (`tests/loom.rs`).
 
 use crate::atomics::{AtomicU32, Ordering};
 
@@ -20,7 +20,7 @@ use crate::atomics::{AtomicU32, Ordering};
 const PATIENCE_MS: u32 = 2;
 const AGAIN_MAX: u32 = 4;
 
-/// See the head of this file.
+/// The requests for a check, and the check in progress.
 #[derive(Debug)]
 pub struct Checks {
     requested: AtomicU32,

@@ -1,7 +1,7 @@
-//! Time for decisions, not for measuring: the kernel's coarse monotonic clock, some nanoseconds to read.
+//! Clocks for decisions, not for measurements. The coarse monotonic one takes some nanoseconds to read.
 //!
-//! Read through the C library, which found its fast path when the process began. A later look-up would need
-//! system calls that a filter may forbid by then. A clock that is there is read without touching `errno`.
+//! Clocks are read through the C library, which found its fast path when the process began. A later look-up
+//! would need system calls that a filter may forbid by then. A successful read does not change `errno`.
 
 fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

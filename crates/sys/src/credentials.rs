@@ -1,9 +1,9 @@
-//! Changes of who a thread is, repeated on another.
+//! Calls that change a thread's credentials (user, groups, capabilities), repeated on another thread.
 //!
-//! Credentials are a thread's own in Linux. The C library has its own threads make the same call. A
-//! background thread that must live on (a pager's, which the program always needs) makes it too. The helper
-//! has the credentials that the caller had, so a call that the kernel allowed the caller has the same effect
-//! on it. The arguments are kept by value, as the caller's memory may be paged.
+//! In Linux each thread has its own credentials. The C library makes all threads that it started repeat such
+//! a call. A background thread that must continue (a pager's, which the program always needs) repeats it by
+//! this file. It had the caller's credentials before, so the kernel allows it the same call. The arguments
+//! are stored by value, as the caller's memory may be paged out.
 
 use crate::{Span, map, raw, round_up};
 use rustix::io::Errno;

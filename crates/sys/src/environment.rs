@@ -1,7 +1,7 @@
-//! The environment, without variables that a user may not set for a privileged program.
+//! Environment variables, ignored in a program that has more rights than its user.
 //!
-//! A program with more rights than its user (set-user-ID, file capabilities) must not follow that user's
-//! variables: they could name files for it to open and change. The kernel marks such a program (`AT_SECURE`).
+//! Such a program (set-user-ID, file capabilities) must not follow the user's variables: they could name
+//! files for it to open and change. The kernel marks such a program (`AT_SECURE`).
 
 use core::ffi::CStr;
 

@@ -1,29 +1,29 @@
-//! Written pages found by page protection, where the kernel does not track them ([`crate::track`]).
+//! Finds written pages by page protection and SIGSEGV, where [`crate::track`] is not available.
 //!
 //! ```text
-//! open    ──▶ a byte for each page of a span of addresses, and a handler of SIGSEGV
-//! arm     ──▶ pages are read-only                      a write faults: the handler makes the page and those
-//! take    ──▶ which were written, and read-only again  around it writable, notes them; the write is retried
-//! release ──▶ writable, and nobody's concern
+//! open    ──▶ makes a table with a byte for each page of a span, and sets a SIGSEGV handler
+//! arm     ──▶ makes pages read-only        a write faults: the handler makes the page and those around it
+//! take    ──▶ returns the written pages    writable and marks them written; the write is then retried
+//! release ──▶ makes pages writable         (after `take`, the pages are read-only again)
 //! ```
 //!
 //! Guarding is coarser than tracking, and visible to the program:
 //!
 //! * a *system call* that writes to an armed page fails with `EFAULT`, and no signal's frame fits there;
 //! * a write by a thread that has blocked SIGSEGV ends the process;
-//! * each hole in armed memory costs two map entries. Holes are [`AROUND`] bytes where they can be; where the
-//!   kernel has no more entries, all of the armed memory around goes at once.
+//! * each writable hole in armed memory costs two map entries. Holes have [`AROUND`] bytes if possible. If
+//!   the kernel has no more entries, the whole armed range around the page becomes writable.
 //!
 //! # Invariants
-//! * Every other SIGSEGV goes to the program's own action ([`segv`]). A program that sets one past that has
-//!   the last word: nothing is armed any more ([`open`]).
+//! * Every other SIGSEGV goes to the program's own action ([`segv`]). If the program replaces the handler
+//!   past that file, no page is armed any more ([`open`]).
 //! * The handler touches its table and the faulting range only, by system calls that are async-signal-safe.
-//! * Pages that were not armed are never touched: what lies around may be anybody's.
+//! * Pages that were not armed are never changed, because pages around an armed one may be another owner's.
 //! * Pages are armed and taken while no other thread writes there or is in the handler. The handler blocks
 //!   all signals, so a thread that a signal has stopped has left it. The handler runs on any number of
 //!   threads at once. A handler may run late, after the page was released.
 //!
-//! Source: Appel, Ellis and Li 1988; as in libgc. Departure: only the pages of its user.
+//! Source: Appel, Ellis and Li 1988; as in libgc. Departure: only pages that the caller armed are protected.
 
 use crate::caps::{self, Caps};
 use crate::track::{Taken, Written};

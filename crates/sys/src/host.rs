@@ -1,4 +1,4 @@
-//! Memory that a virtual machine shares with its host.
+//! Facts about the machine: whether it is a virtual machine that returns free memory, and its page size.
 
 use crate::text;
 use core::ffi::CStr;

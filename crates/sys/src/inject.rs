@@ -1,8 +1,8 @@
-//! Wrong answers for `UFFDIO_MOVE`, as kernels give them while they migrate pages. For tests only: the
-//! feature `inject` builds it, and no library that is preloaded has that.
+//! Fault injection for `UFFDIO_MOVE`: wrong results like those of kernels that are migrating pages. It is for
+//! tests only: the feature `inject` builds it, and no preloaded library is built with that.
 //!
-//! The kernel (6.8 to 6.18 at least) may move a page and still answer an error that does not count it:
-//! `EEXIST` and nothing moved, or `EAGAIN` and one page fewer than were. A kernel gives such answers a few
+//! The kernel (6.8 to 6.18 at least) may move a page and still return an error that does not count it:
+//! `EEXIST` with no page moved, or `EAGAIN` with a count that is one too small. Kernels return these a few
 //! times in a million moves while `/proc/sys/vm/compact_memory` is written; here a test sets their rate.
 
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};

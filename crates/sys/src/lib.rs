@@ -1,14 +1,14 @@
-//! Every system call Vellum's memory makes, wrapped once.
+//! Wrappers of the system calls that Vellum's memory management makes.
 //!
-//! The other crates work with pages, moves and limits; only this one has the kernel's names for them, and its
-//! refusals. Three rules hold for everything in this crate:
+//! The other crates work with pages, moves and limits; only this one has the kernel's names and errors. Three
+//! rules hold for everything in this crate:
 //!
 //! * **It never allocates** and, unless documented, touches no thread-local storage. It runs inside `malloc`,
 //!   in a forked child, and on threads that the C library did not start.
-//! * **Each facility that a kernel or a privilege may lack is a [`Caps`] flag.** A call that is refused with
-//!   "not here" drops its flag for the life of the process and the caller takes its stated fallback. A user
-//!   may mask flags (`VELLUM_MASK`), so that the paths of an older kernel are tested on a newer one.
-//! * **Limits and pressure are read in one place**, [`limits`]: cgroup v1 and v2, the machine, `RLIMIT_AS`.
+//! * **Each facility that a kernel may lack or refuse has a [`Caps`] flag.** The first refused call clears
+//!   the flag for the life of the process, and the caller takes its documented fallback. Users may mask flags
+//!   (`VELLUM_MASK`), so that the paths of an older kernel are tested on a newer one.
+//! * **Memory limits are read in one place**, [`limits`]: cgroup v1 and v2, the machine, `RLIMIT_AS`.
 
 #![cfg_attr(not(test), no_std)]
 

@@ -1,4 +1,4 @@
-//! The lifecycle of a process's background threads: starting them, ending them, and waiting for either.
+//! The states of a process's background threads: starting them, ending them, and waiting for both.
 //!
 //! ```text
 //!             begin                began(true)              bar
@@ -8,18 +8,18 @@
 //!    └─────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! One word holds the state, the number of *bars*, and whether the threads were requested while they were
-//! barred. A bar is held around a call that changes the process's identity. Meanwhile no thread is started,
-//! so none can keep the rights that the process is about to give up. A start that has begun is waited for,
-//! and what runs is ended, before [`Lifecycle::bar`] returns.
+//! One word holds the state, the number of *bars*, and whether threads were requested during a bar. A bar is
+//! held around a call that changes the process's user or rights. No thread is started during a bar, so none
+//! can keep rights that the process gives up. [`Lifecycle::bar`] waits for a start that has begun, and ends
+//! the running threads, before it returns.
 //!
 //! # Invariants
 //! * Between the first bar and the last *unbar* the state never becomes starting: absent threads stay absent.
-//! * A thread whose start has begun has every signal held off until it is over. A signal handler that bars
-//!   never interrupts a start on its own thread, so no two threads wait for each other.
-//! * Everybody who bars can finish what another has begun: retiring ends when the threads are gone, whichever
-//!   side sees it first. A handler may bar on top of a thread that it interrupted in the middle of barring.
-//! * Only the process that owns the threads calls this ([`crate::owner`]).
+//! * The thread that starts the others has every signal blocked until the start is over. A signal handler
+//!   that bars never interrupts a start on its own thread, so no two threads wait for each other.
+//! * Every caller of `bar` can complete the retiring that another caller began, when the threads are gone. A
+//!   signal handler may therefore call `bar` on a thread that it interrupted in `bar`.
+//! * Only the process that owns the threads ([`crate::owner`]) uses this type.
 //!
 //! The tests build this file over `loom`'s atomics and explore the interleavings (`tests/loom.rs`).
 
@@ -48,7 +48,7 @@ pub trait Crew {
     fn wake(&self, word: &AtomicU32);
 }
 
-/// See the head of this file.
+/// The state of the background threads, and the bars.
 #[derive(Debug)]
 pub struct Lifecycle(AtomicU32);
 

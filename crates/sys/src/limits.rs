@@ -1,11 +1,11 @@
-//! The memory left before the kernel kills a process.
+//! The memory that this process can still take before the kernel would kill it for lack of memory.
 //!
-//! **Headroom** is the least of two amounts. One is what each control group above this process may still take
-//! (v1 `memory.limit_in_bytes`, v2 `memory.max` and `memory.high`), the other what the machine has available.
-//! Page cache in a group counts as used. It could be reclaimed, but its dirty part is not known; counting too
-//! little costs a lazy mark, counting too much costs a process.
+//! **Headroom** is the least of two amounts. One is the least that this process's cgroup and those above it
+//! may still take (v1 `memory.limit_in_bytes`, v2 `memory.max` and `memory.high`). The other is the machine's
+//! available memory. A cgroup's page cache counts as used: the kernel could reclaim it, but its dirty part is
+//! not known. Too little headroom costs some early returns of memory; too much costs the process.
 //!
-//! Reading takes some tens of microseconds: callers read when their cache has grown, not for each block.
+//! Reading it takes some tens of microseconds: callers read it only when their cache has grown.
 
 use crate::caps::{self, Caps};
 use crate::text;

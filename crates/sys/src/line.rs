@@ -1,4 +1,4 @@
-//! A line of text on the stack, for messages where nothing may be allocated.
+//! A buffer on the stack for one line of text, for messages in code that may not allocate.
 
 /// A line of text on the stack.
 #[derive(Debug)]

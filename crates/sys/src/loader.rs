@@ -1,10 +1,9 @@
-//! The module (the program or one of its libraries) that an address lies in, from the loader's records.
+//! Finds the module (the program or one of its libraries) that contains an address, in the loader's records.
 //!
-//! glibc's `_dl_find_object` (2.35) answers without a lock and may be called in a signal handler. Where the C
-//! library has no such call (older glibc, musl), `dl_iterate_phdr` visits all modules under the loader's
-//! lock. A thread must not call it with a lock that a thread in the loader may need. In a process forked
-//! while another thread was in the loader, glibc may wait for ever there, as it may where such a process
-//! throws an exception.
+//! glibc's `_dl_find_object` (2.35) takes no lock and may be called in a signal handler. Where the C library
+//! has no such call (older glibc, musl), `dl_iterate_phdr` visits all modules under the loader's lock. A
+//! thread must not call it with a lock that a thread in the loader may need. A process that was forked while
+//! another thread was in the loader may wait there for ever; glibc has the same problem with exceptions.
 
 use crate::{Addr, PAGE, round_down, round_up, segment};
 use core::ffi::{CStr, c_char, c_int, c_void};

@@ -1,9 +1,9 @@
-//! A mutual-exclusion lock of four bytes that can live in a static, works on threads that the C library did
-//! not start, and can be made new in a forked child.
+//! A four-byte mutex for statics, which works on threads that the C library did not start and can be reset in
+//! a forked child.
 //!
-//! `std::sync::Mutex` lacks the last two: its poisoning reads a thread-local, and a child cannot reset the
-//! lock of a holder that does not exist there. Three states (Drepper, *Futexes are tricky*, mutex 2): 0 free,
-//! 1 held, 2 held with somebody waiting.
+//! `std::sync::Mutex` has neither property: its poisoning reads a thread-local, and a child cannot reset a
+//! lock whose holder does not exist there. The lock has three states (Drepper, *Futexes are tricky*, mutex
+//! 2): 0 free, 1 held, 2 held with threads waiting.
 
 use crate::thread::Patience;
 use core::cell::UnsafeCell;

@@ -1,4 +1,4 @@
-//! System calls on mappings: claiming address space, giving frames back, advice, and reading residency.
+//! System calls on mappings: they reserve address space, return page frames, give advice, and read residency.
 //!
 //! Every [`Span`] given here is page-aligned. The `unsafe` functions share one condition: the span belongs
 //! to the caller, and no reference points into what the call discards or moves.

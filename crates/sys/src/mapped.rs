@@ -1,8 +1,8 @@
-//! The mappings of this process, with their resident bytes: `/proc/self/smaps`, read piece by piece.
+//! The mappings of this process with their kinds and resident bytes, from `/proc/self/smaps`.
 //!
 //! ```text
 //! 7f00-7f10 rw-p 00000000 00:00 0   [stack]      a mapping begins
-//! Rss:                 132 kB                    and so on, a line each
+//! Rss:                 132 kB                    its sizes, one in each line
 //! ```
 
 use crate::text::number;

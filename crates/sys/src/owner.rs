@@ -1,9 +1,9 @@
-//! The process whose memory this is: for the parts of its state, like threads, that are not in memory.
+//! A check whether the calling process owns Vellum's threads, or only shares or copied their state.
 //!
 //! A child of `vfork`, or of `clone` with `CLONE_VM` alone, runs in its parent's memory and finds its
 //! parent's state there. But it is another process: threads that it starts end with it, and its parent's
-//! threads do not follow it when it changes its user. Such a child leaves both alone. The same holds for a
-//! child that was forked by a system call, which has a copy of the state and none of the threads.
+//! threads do not follow it when it changes its user. Such a child neither starts nor ends any. Neither does
+//! a child forked by a system call: it has a copy of the state without the threads.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

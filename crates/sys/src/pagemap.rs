@@ -1,8 +1,8 @@
-//! The kernel's record of each page, by `/proc/self/pagemap` (Linux,
+//! Reads the kernel's entry for each page of this process, in `/proc/self/pagemap` (Linux,
 //! Documentation/admin-guide/mm/pagemap.rst).
 //!
-//! `mincore` is faster and needs no descriptor, but counts the shared page of zeros that a first read maps,
-//! which is no memory of the process. Here that page does not count.
+//! `mincore` is faster and needs no descriptor, but counts the shared zero page that a first read maps, which
+//! is not memory of the process. [`Entry::is_own`] does not count that page.
 
 use crate::{Addr, PAGE, Span};
 use rustix::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! Pressure-stall information: a trigger where the kernel lets us set one, else its averages.
+//! Memory pressure by the kernel's pressure-stall information: a trigger if it can be set, and the averages.
 
 use crate::caps::{self, Caps};
 use crate::text;

@@ -1,4 +1,4 @@
-//! A system call with nothing around it: for the few that have no wrapper and for threads without an `errno`.
+//! A direct system call: for the few calls that have no wrapper, and for threads that have no `errno`.
 
 use crate::arch;
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! The readers of the kernel's texts, each from a slice, for the fuzz targets alone (`vellum-fuzz`).
+//! Parsers of the kernel's text files, each for a slice, exported only for the fuzz targets (`vellum-fuzz`).
 
 use crate::{limits, usage};
 

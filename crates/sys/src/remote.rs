@@ -1,8 +1,7 @@
-//! Other processes' pages.
+//! Paging out of other processes' memory (`process_madvise`, Linux 5.10).
 //!
-//! `process_madvise` (Linux 5.10) gives advice about the memory of another process, named by a descriptor. A
-//! descriptor never comes to mean a later process of the same id. To page memory out of a process of
-//! somebody's takes `CAP_SYS_NICE`, and the right to look into it.
+//! The call names the process by a descriptor, which never refers to a later process with the same id. It
+//! needs `CAP_SYS_NICE` and the right to read the other process's memory.
 
 use crate::{Span, raw};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};

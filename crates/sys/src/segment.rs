@@ -1,8 +1,8 @@
-//! The mapped parts of a module, by its program headers.
+//! Finds the mapped bytes of a module's segment (a part of its file, mapped as one), by its program headers.
 //!
-//! The loader (`crate::loader`) reports the start of the part of a module that an address lies in. This is
-//! the whole module, which begins with its file's head, or the part alone, where the linker left holes
-//! between parts (in some programs at fixed addresses). Then the kernel has the program's headers.
+//! For an address, the loader (`crate::loader`) usually reports the start of the whole module, where its
+//! file's header lies. In modules with holes between the segments (some programs at fixed addresses) it
+//! reports only the start of the segment. The kernel's copy of the program's headers is used then.
 
 use crate::pagemap::PageMap;
 use crate::{Addr, PAGE, Span, map};

@@ -1,5 +1,5 @@
-//! The handling of SIGSEGV while Vellum finds writes by it ([`crate::guard`]): Vellum's handler runs first,
-//! and passes other faults on to the program's action.
+//! The SIGSEGV handler by which [`crate::guard`] finds writes. It passes other faults on to the program's
+//! action.
 //!
 //! ```text
 //! fault ──▶ Vellum's handler ──▶ a page that it armed: done
@@ -8,8 +8,8 @@
 //!                              ──▶ after it: [`sigaction`] keeps the action, and Vellum's handler stays
 //! ```
 //!
-//! The runtime has the program's calls come here. A program that bypasses them (a library in front, a system
-//! call) replaces Vellum's handler: [`open`] detects that and returns an error.
+//! The runtime directs the program's `sigaction` calls here. A program that bypasses this (another preloaded
+//! library, a system call) replaces Vellum's handler: [`open`] detects that and returns an error.
 //!
 //! # Invariants
 //! * A program sees its own action only, never Vellum's, in the form in which the kernel would return it.
@@ -19,15 +19,16 @@
 //! * The handler reads the action, on any number of threads and without waiting, while another thread
 //!   replaces it. A new action is written to the slot not in use and then made current by its version. If the
 //!   version is still current after the read, no thread can have begun to write to that slot: that begins
-//!   only at the next version. All of these are sequentially consistent.
+//!   only at the next version. These accesses are all sequentially consistent.
 //! * The holder of the lock has all signals blocked and touches none of the program's memory.
 //! * A call that passed `IS_ON` on its way to the C library is counted before it reads the flag, and [`open`]
 //!   reads the count after it has set the flag: either the call or `open` sees the other.
-//! * A child that shares its parent's memory (`vfork`) has separate actions in the kernel alone, and leaves
-//!   its parent's as they are. The same holds for a child made without the runtime: the lock may have been
+//! * A child that shares its parent's memory (`vfork`) has its own actions only in the kernel, and leaves the
+//!   parent's record as it is. The same holds for a child made without the runtime: the lock may have been
 //!   held at that moment.
 //!
-//! Source: Appel, Ellis and Li 1988; the chaining as in libgc. Departure: handlers that are set later, too.
+//! Source: Appel, Ellis and Li 1988; the chaining as in libgc. Departure: handlers set later are also
+//! chained.
 
 use crate::thread::Undisturbed;
 use crate::{Addr, Lock, Span};

@@ -1,4 +1,4 @@
-//! The stack a thread is on: its alternate one for signals, and how far down another can be read.
+//! Facts about a thread's stack: whether it is the alternate one for signals, and how far it can be read.
 
 use crate::{Addr, PAGE, Span, map};
 

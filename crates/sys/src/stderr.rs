@@ -1,10 +1,10 @@
-//! Standard error, as the program has it.
+//! Messages to the program's standard error, from threads whose own descriptor 2 is not the program's.
 //!
-//! Helper threads have separate descriptors ([`thread::close_inherited`]), so that they keep none of the
-//! program's pipes open; their number 2 is closed, or another file. A message of such a thread, before it
-//! stops the program for example, goes to number 2 *of the program* at that moment. The descriptor is
-//! borrowed for one write (`pidfd_getfd`, Linux 5.6). If a filter forbids that, the same file is opened anew,
-//! which works for all but sockets.
+//! Background threads have separate descriptors ([`thread::close_inherited`]), and so keep no pipe of the
+//! program's open. Their number 2 is closed, or another file. Such a thread writes its messages, for example
+//! before it stops the program, to the *program's* current number 2. It borrows that descriptor for one write
+//! (`pidfd_getfd`, Linux 5.6). If a filter forbids that, it opens the same file anew, which works for all but
+//! sockets.
 
 use crate::{Line, raw, thread};
 use core::ffi::CStr;

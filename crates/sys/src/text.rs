@@ -1,6 +1,6 @@
-//! Reading the kernel's small text files, and numbers and sizes out of text, without allocating.
+//! Reads the kernel's small text files, and parses numbers and sizes in text, without allocating.
 //!
-//! [`size`] is the one grammar of sizes: options, environment variables and job tables are read by it.
+//! [`size`] parses all sizes that users write: in options, environment variables and job tables.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};

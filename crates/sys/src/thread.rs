@@ -1,16 +1,16 @@
-//! Threads that the C library did not start.
+//! Starts threads without the C library. The page layer needs one background thread (the *helper*) that
+//! returns memory while the program sleeps. Any call of `free` must be able to start it, in any program.
+//! `pthread_create` allocates, takes the loader's locks, and ends the C library's single-threaded fast paths
+//! for good. This file calls `clone`:
 //!
-//! The page layer needs one helper that returns memory while every thread of the program sleeps. The helper
-//! must be startable from inside `free`, at any moment, in any program. `pthread_create` allocates, takes the
-//! loader's locks, and ends the single-threaded fast paths of the C library for good. `clone` makes it with a
-//! separate stack and thread control block and every signal blocked. Its code makes raw system calls only and
-//! touches no thread-local storage. Its life ends with its process (`exit_group`, `exec`); a forked child
-//! does not have it and starts another when it needs one. Its descriptor table is separate and empty: files
-//! that it opens take no number of the program's, and it keeps none of the program's files open.
+//! * The thread has its own stack and thread control block, and all signals blocked. Its code makes only raw
+//!   system calls and touches no thread-local storage.
+//! * It ends with its process (`exit_group`, `exec`). A forked child starts another when it needs one.
+//! * It has its own empty descriptor table: its files take no numbers of the program's, and it keeps none of
+//!   the program's files open.
 //!
-//! Departure from convention: when the program calls `setuid`, the C library's threads follow, but not such a
-//! thread. Its starter ends it before ([`crate::lifecycle`]), or has it follow by itself
-//! ([`crate::credentials`]).
+//! When the program calls `setuid`, the C library changes its own threads, but not these. Their owner ends
+//! them before the call ([`crate::lifecycle`]), or makes them repeat it ([`crate::credentials`]).
 
 use crate::{arch, raw};
 use core::mem::MaybeUninit;

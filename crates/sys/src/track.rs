@@ -1,4 +1,4 @@
-//! Written pages of a range: asynchronous write-protection by `userfaultfd` and `PAGEMAP_SCAN` (Linux
+//! Finds the written pages of a range, by asynchronous write-protection (`userfaultfd`, `PAGEMAP_SCAN`, Linux
 //! 6.7).
 //!
 //! ```text
@@ -9,15 +9,14 @@
 //! ```
 //!
 //! The marks are bits of page-table entries, so tracking does not split mappings. A write to a marked page
-//! costs one fault, about 0.6 µs where this was written.
+//! costs one fault, about 0.6 µs when measured.
 //!
-//! Invariants: a tracker belongs to the process that made it. A child's pages are not tracked, and its
-//! copies of the descriptors lead to the parent's memory. Every operation fails in a child, even in one
-//! made without the fork handlers (`_Fork`, a direct `clone`), and dropping the tracker there leaves the
-//! parent's as it is. A program may close descriptors that it did not open: tracking fails then, and files
-//! opened later under their numbers are left alone. A range can have one owner. While another descriptor
-//! tracks any of it, [`Tracker::cover`] is refused; while this one does, `UFFDIO_MOVE` moves no pages
-//! there.
+//! Invariants: a tracker belongs to the process that made it. A child's pages are not tracked, and its copies
+//! of the descriptors refer to the parent's memory. In a child all operations fail, even without fork
+//! handlers (`_Fork`, a direct `clone`), and dropping the tracker does not affect the parent's. If the
+//! program closes a tracker's descriptors, tracking fails; files opened later under their numbers are not
+//! touched. A range has one tracker: if another descriptor tracks a part of it, [`Tracker::cover`] fails.
+//! `UFFDIO_MOVE` moves no pages in a tracked range.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{self, FEATURE_PAGEFAULT_FLAG_WP, ioctl};

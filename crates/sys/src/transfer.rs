@@ -1,18 +1,18 @@
-//! Moving pages between ranges of one process without copying.
+//! Moves pages between ranges of one process without copying.
 //!
-//! Two ways, by what they cost afterwards:
+//! There are two ways, which differ in later costs:
 //!
-//! * `UFFDIO_MOVE` (Linux 6.8) rewrites each page's place. The destination's mapping stays one with its
-//!   neighbours: no map entry is spent. A huge page moves as one.
-//! * `mremap` moves page-table entries, whole tables where both ends are aligned alike to 2 MiB, and leaves
-//!   the destination a separate map entry.
+//! * `UFFDIO_MOVE` (Linux 6.8) changes the address of each page. The destination's mapping stays joined with
+//!   its neighbours, so no map entry is used. A huge page moves as a whole.
+//! * `mremap` moves page-table entries, whole tables if source and destination have the same offset in 2 MiB.
+//!   The destination becomes a separate map entry.
 //!
 //! `UFFDIO_MOVE` may move a page and still return an error that does not count it (`EEXIST`, or `EAGAIN` and
 //! one page fewer), while the kernel migrates pages. Therefore the destination is checked after every error.
 //! It was emptied before the first move and only the mover fills it, so a page that is there has moved.
 //!
 //! The descriptor for the first way is opened for each transfer and closed after it. A program that closes
-//! every descriptor it finds can break nothing, and no number is taken for longer than the move.
+//! all descriptors therefore does no harm, and a number is in use only during a move.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{self, Transfer};

@@ -1,6 +1,6 @@
-//! The descriptor of `userfaultfd` and the requests that its users share: [`track`](crate::track), which lets
-//! the kernel note writes, and [`transfer`](crate::transfer), which moves pages. Numbers and structures are
-//! those of `linux/userfaultfd.h`.
+//! The `userfaultfd` descriptor, and the requests shared by [`track`](crate::track), which has the kernel
+//! record writes, and [`transfer`](crate::transfer), which moves pages. Numbers and structures are those of
+//! `linux/userfaultfd.h`.
 
 use crate::{Addr, PAGE, Span};
 use rustix::fd::{AsRawFd, OwnedFd};

@@ -1,6 +1,6 @@
 //! The usage of this process: page faults, pages read from devices, resident pages, pages paged out.
 //!
-//! A process that has forbidden itself most system calls has lost the capability to look, and reads 0.
+//! A process whose seccomp filter forbids these reads gets 0.
 
 use crate::caps::{self, Caps};
 use crate::{PAGE, text};

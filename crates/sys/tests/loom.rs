@@ -1,5 +1,5 @@
-//! Every interleaving of starting, waking, ending, barring and forking background threads, and of threads
-//! that check for one another, by `RUSTFLAGS="--cfg loom" cargo test -p vellum-sys --test loom --release`.
+//! Model checks of all interleavings of `lifecycle` (starting, waking, ending, barring, forking) and
+//! `checks`: `RUSTFLAGS="--cfg loom" cargo test -p vellum-sys --test loom --release`.
 #![cfg(loom)]
 
 use loom::sync::Arc;

@@ -1,4 +1,4 @@
-//! Suites: many small benchmarks in one process, each written in a line or two.
+//! Benchmark suites: many small benchmarks in one process, each written in one or two lines.
 //!
 //! ```
 //! use vellum_timing::{bench, bench::{Options, Suite}};
@@ -15,19 +15,19 @@
 //! # Ok::<(), vellum_timing::bench::BenchError>(())
 //! ```
 //!
-//! # What a run does
+//! # A run
 //!
 //! ```text
-//! base ─▶ for each case:  gauge ─▶ long enough? ─no─▶ refused, with the batch that would do
+//! base ─▶ for each case:  time it ▶ long enough? ─no─▶ refused, with the batch that is long enough
 //!                                    │ yes            (or batched, if that is allowed)
 //!                                    ▼
 //!                                 warm up ─▶ observe ─▶ Series
 //! ```
 //!
-//! The base is measured first, as in the source, and is part of the result as the series `BASE`. Operations
-//! shorter than [`Base::shortest_ns`](vellum_measure::Base::shortest_ns) are refused by default. A batch
-//! would answer another question: among its likes, with caches and predictors warm, an operation is faster
-//! than a single call.
+//! The base (the time of an empty timing) is measured first, and is in the result as the series `BASE`.
+//! Operations shorter than [`Base::shortest_ns`](vellum_measure::Base::shortest_ns) are refused by default. A
+//! batch (many operations between two stamps) would answer another question: with caches and predictors warm,
+//! each operation is faster than a single call.
 //!
 //! Cases run one after the other, so the figures of two cases may differ because the machine changed in
 //! between. To compare two operations, use a duel (`vellum-experiment`).

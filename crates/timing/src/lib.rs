@@ -1,9 +1,9 @@
-//! Timings that can be trusted: clocks, recorders, marks and suites of operations.
+//! Precise timing of operations: clocks, recorders, marks and benchmark suites.
 //!
 //! ```text
-//! clock ─▶ Base            stamps, their cost and resolution
-//!   └▶ record::Recorder    many observations, each with the events during it ─▶ measure::Series
-//!        └▶ bench::Suite   many operations in one process ([`suites`]: Vellum's own)
+//! clock ─▶ Base            readings of a clock (stamps), their cost and resolution
+//!   └▶ record::Recorder    many observations, each with its events ─▶ measure::Series
+//!        └▶ bench::Suite   many operations in one process ([`suites`]: those of Vellum)
 //! marks                    times at which collectors and allocators work, and how to postpone it
 //! machine                  the description of the machine
 //! load                     how long tasks waited for a processor
@@ -12,7 +12,7 @@
 //! One rule holds everywhere: between two stamps there is only the operation, and results are stored in
 //! memory that is already there.
 //!
-//! `vellum-measure` has the statistics, `vellum-experiment` compares operations that run by turns, and
+//! `vellum-measure` has the statistics, `vellum-experiment` compares operations that run alternately, and
 //! `vellum-process` runs processes.
 
 pub mod bench;

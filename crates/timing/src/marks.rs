@@ -1,8 +1,8 @@
-//! Marks of collectors and allocators: spans in which they worked, and requests to hold them off.
+//! Marks: spans of time in which collectors and allocators worked; and requests that delay these.
 //!
 //! Recorders cannot see the collections inside the process they measure. A collector, an allocator or the
 //! program itself can report a span in which it was at work: a mark. A measurement that must not be
-//! interrupted can request that collectors do not start.
+//! interrupted can request that no collector starts.
 //!
 //! ```text
 //! collector                              recorder
@@ -19,11 +19,10 @@
 //!
 //! Invariants:
 //! - marks are kept in the order in which they ended, [`MARKS_MAX`] at most; further marks are only counted;
-//! - collectors are held off as long as at least one [`Held`] lives, including collectors that register in
-//!   that time.
+//! - no collection starts while at least one [`Held`] exists, even of collectors that register in that time.
 //!
-//! Source: Bates brackets the collector's calls with his own stamps (`GCSCHED`, `idlegc`), and offers
-//! `disablegc` and `enablegc` to programs. This file offers both for any collector.
+//! Source: Bates puts stamps around the collector's calls (`GCSCHED`, `idlegc`), and offers `disablegc` and
+//! `enablegc` to programs. This file offers both for any collector.
 
 use crate::clock::monotonic_ns;
 use std::fmt;

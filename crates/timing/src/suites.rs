@@ -1,9 +1,9 @@
-//! The suites that come with Vellum, by name. So far one, of Vellum's own operations in this process: small
-//! and large blocks, batches, growth, and the page layer.
+//! The benchmark suites that come with Vellum, by name. The only one, `memory`, times Vellum's own
+//! operations: small and large blocks, batches, growth, and the page layer.
 //!
 //! The operations are called directly, not through a process's `malloc`: the suite measures the same code
-//! with and without Vellum preloaded. Where one call takes nanoseconds, an operation is many calls, long
-//! enough for a clock.
+//! with and without Vellum preloaded. If one call takes nanoseconds, an operation consists of many calls,
+//! long enough for a clock.
 //!
 //! | case | one operation |
 //! | --- | --- |
@@ -11,9 +11,9 @@
 //! | `small mixed` | `BLOCKS` blocks of 16 B to 2 KiB, freed in another order |
 //! | `batch 64 B` | `BLOCKS` blocks allocated by one call, freed by one |
 //! | `grow 1 MiB` | a block of 64 B doubled until it is 1 MiB |
-//! | `large 256 KiB`, `large 4 MiB` | `PAIRS` blocks allocated, one byte a page written, freed |
+//! | `large 256 KiB`, `large 4 MiB` | `PAIRS` blocks allocated, one byte written in each page, freed |
 //! | `relocate 4 MiB` | a block moved by its page tables |
-//! | `pages 2 MiB` | `PAIRS` extents of the page layer taken and given back |
+//! | `pages 2 MiB` | `PAIRS` extents (page ranges) of the page layer allocated and freed |
 //! | `flush 1 MiB` | an extent touched and freed, and the cache flushed: each time with its page faults |
 
 use crate::bench::Suite;

@@ -1,7 +1,7 @@
-//! The criteria for a window: the space-time products X and Y.
+//! The two criteria for choosing a window T: the space-time products X and Y, to be minimised.
 //!
-//! A page held costs memory while the program runs, and also while the program waits for another page. With z
-//! pages held, f faults a tick and a delay of S ticks a fault, one tick of virtual time costs
+//! A page held costs memory while the program runs, and also while it waits for another page. With z pages
+//! held, f faults per tick and a delay of S ticks per fault, one tick of virtual time costs
 //!
 //! - Y = S · f · z (2.2): memory held during waits;
 //! - X = z + Y (2.1): memory held during waits and while running.
@@ -26,8 +26,8 @@ pub enum Criterion {
 }
 
 impl Criterion {
-    /// The product, in pages, of `pages` held on average, with `faults` a tick and a delay of `delay` ticks
-    /// each.
+    /// The product, in pages, of `pages` held on average, `faults` per tick, and a delay of `delay` ticks for
+    /// each fault.
     #[must_use]
     pub fn product(self, pages: f64, faults: f64, delay: f64) -> f64 {
         let waiting = delay * faults * pages;

@@ -1,8 +1,8 @@
-//! A working-set curve: for each window T, how many pages it holds on average and how often it faults.
+//! A working-set curve: for each window T, the mean number of pages held (z) and the fault rate (f).
 //!
 //! Points (T, z, f) come from the references, with z rising and f falling; values between them are
-//! interpolated. Between two points z follows the one quotient of quadratics that has their values and slopes
-//! and never falls. f falls exponentially, as in programs whose pages are referenced at random rates.
+//! interpolated. Between two points z follows the only quotient of quadratics that has their values and
+//! slopes and never falls. f falls exponentially, as in programs whose pages are referenced at random rates.
 //!
 //! A curve has no values for windows outside the first and last point.
 //!

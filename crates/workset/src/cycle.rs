@@ -1,7 +1,7 @@
 //! The curve from one clearing of accessed bits, sampled several times afterwards.
 //!
 //! Some sources cannot report when each page was last referenced, only how many were since all bits were
-//! cleared (`smaps` after `clear_refs`). Over time, this number is w, counted forwards:
+//! cleared (`smaps` after `clear_refs`). It is the size w of a working set whose window begins there:
 //!
 //! ```text
 //! clear ──┬──────┬─────────────┬──────────────────────────┬──▶ virtual time

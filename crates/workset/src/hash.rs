@@ -1,4 +1,4 @@
-//! The hash of page numbers, for a table and for choosing the sampled pages.
+//! The hash of page numbers: for the hash table of pages, and to choose the pages of a sample.
 //!
 //! Neighbouring pages differ in their lowest bits only, and programs access neighbours in order. Without a
 //! hash, a sample of every 64th page would see all or none of a program with a stride of 64 pages. The hash

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! length   0 1 2 … 127 │ 128 129 … 255 │ 256–257 258–259 … │ 512–515 … │
-//! bucket   one each      one each        one per 2            one per 4     128 an octave
+//! bucket   one for each  one for each    one for 2            one for 4     128 in each octave
 //! ```
 //!
 //! Each bucket keeps the count and the sum of its lengths. The mean of min(length, T) is therefore exact at

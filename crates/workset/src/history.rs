@@ -1,8 +1,8 @@
-//! A job's curve in each stretch of time watched so far: their mean, and their variation.
+//! The history of a job: a curve for each stretch of time watched so far, with their mean and variation.
 //!
 //! A mean curve shows neither its own error nor different phases of the job. The samples are therefore kept
-//! in batches, in order. If there are too many batches, neighbours are joined. Their number stays between
-//! half the limit and the limit, and all cover the same time.
+//! in batches, in order. If there are too many batches, neighbours are joined. The number of batches stays
+//! between half the limit and the limit, and all cover the same time.
 //!
 //! ```text
 //! samples  ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Neighbouring samples of working sets share most of their window and are nearly equal. Batches longer than
-//! the windows are nearly independent, so batches are drawn again for intervals
+//! the windows are nearly independent, so confidence intervals are found by resampling batches
 //! ([`spread`](crate::spread())).
 //!
 //! The weight of a batch is the virtual time it covers. A fading history multiplies all weights by a factor

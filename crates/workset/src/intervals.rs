@@ -17,7 +17,7 @@
 //! and half of the pages leave. References counted before keep their weight.
 //!
 //! ```text
-//! reference ─▶ scatter ─▶ in the sample? ─no─▶ done
+//! reference ─▶ hash ────▶ in the sample? ─no─▶ done
 //!                            │ yes
 //!                            ▼
 //!              last[page] ─▶ interval ─▶ histogram (segment) ──at each segment's end──▶ histogram (all)

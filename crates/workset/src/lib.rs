@@ -1,8 +1,8 @@
-//! Working sets: theory and estimation of how much memory a program needs, without a kernel.
+//! Working sets: the theory of how much memory a program needs, and estimates from given counts or traces.
 //!
 //! Programs do not need all their pages all the time. With a *window* T, a program keeps the pages that it
 //! referenced within the last T ticks of its virtual time. The program then holds z(T) pages on average and
-//! faults f(T) times a tick. Larger windows cost memory, smaller ones cost waiting: each fault takes S ticks.
+//! has f(T) faults per tick. Larger windows cost memory, smaller ones cost waiting: each fault takes S ticks.
 //! The whole cost of a program, for each tick of work, is the space-time product
 //!
 //! X(T) = z + S·f·z
@@ -25,12 +25,12 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | tick | of virtual time: an instruction, a reference, a nanosecond of *user* CPU time (without faults) |
-//! | W(t, T), w(t, T) | the working set: pages referenced in the T ticks before t; how many |
-//! | z(T), f(T), e | mean w in pages; faults a tick, the slope of z; lifetime 1/f |
+//! | tick | unit of virtual time: an instruction, a reference, or a nanosecond of *user* CPU time |
+//! | W(t, T), w(t, T) | the working set: the pages referenced in the T ticks before t; their number |
+//! | z(T), f(T), e | the mean of w, in pages; faults per tick, the slope of z; the lifetime 1/f |
 //! | S | the delay of a fault, in ticks: measured for the job and the device |
 //! | X, Y | space-time products, in pages: X in total, Y for waiting alone ([`Criterion`]) |
-//! | PE-knee, LT-knee | where X, and where Y, is least |
+//! | PE-knee, LT-knee | the windows where X and where Y is least |
 //!
 //! # From a trace to advice
 //!

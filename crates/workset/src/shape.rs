@@ -1,4 +1,4 @@
-//! The shape of working-set curves, used against noise: z is concave, so its slopes fall.
+//! Removes noise from working-set curves by their shape: z is concave, so its slopes fall.
 //!
 //! z(T) is the mean of min(interval, T) over all inter-reference intervals; each term is concave. Noise in
 //! the values measured at several windows breaks this: slopes between such points jump or turn negative. The
@@ -12,7 +12,7 @@
 //!    └──────────────────▶ T
 //! ```
 //!
-//! They are found by pooling adjacent violators (Ayer and others 1955), in one pass.
+//! These slopes are found by pooling adjacent violators (Ayer and others 1955), in one pass.
 
 /// The falling sequence nearest to `values` in weighted squares; `weights` are positive, one for each value.
 #[must_use]

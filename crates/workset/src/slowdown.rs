@@ -1,8 +1,8 @@
 //! The cost of a memory limit: the time that a program loses if it may hold only a given number of pages.
 //!
 //! A limit of m pages works like the working set that holds m pages on average: the window adapts to the
-//! limit. The fault rate under a limit is therefore f at the window where z = m. Each fault beyond those with
-//! all memory costs S:
+//! limit. The fault rate under a limit is therefore f at the window where z = m. Each fault that would not
+//! occur with all memory costs the delay S:
 //!
 //! slowdown(m) = S · (f at z = m − f at the largest window)
 //!
@@ -12,8 +12,8 @@
 //! An average over all time would offset a hungry phase by a quiet one, but a limit does not grow in the
 //! hungry phase. The slowdown is therefore computed for each stretch of the [`History`], and then averaged.
 //!
-//! The rise of f below the smallest window was not measured. Since z is concave, missing pages that a window
-//! of T holds cause at least one fault each per T. The result is then marked as a lower bound.
+//! The rise of f below the smallest window was not measured. Since z is concave, each missing page that a
+//! window of T holds causes at least one fault in T ticks. The result is then marked as a lower bound.
 //!
 //! Source: Denning and Schwartz 1972 for reading a limit off the curve; tests check the error on programs
 //! with exact curves.

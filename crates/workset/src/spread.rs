@@ -1,10 +1,10 @@
 //! The confidence interval of a knee, by resampling the history (bootstrap).
 //!
-//! The batches of a [`History`] are drawn with replacement, as many as there are. The mean curve of each
-//! drawing has a knee; the interval holds nearly all of these knees (Efron 1979). Drawing batches instead of
-//! samples keeps neighbouring samples, which resemble each other, together.
+//! As many batches as a [`History`] has are drawn from it, with replacement, many times. The mean curve of
+//! each drawing has a knee; the interval holds nearly all of these knees (Efron 1979). Drawing batches
+//! instead of samples keeps neighbouring samples, which resemble each other, together.
 //!
-//! Below [`BATCHES_MIN`] there is no result, because too few batches do not show their spread.
+//! With fewer than [`BATCHES_MIN`] batches there is no result, because these do not show the spread.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! An error in a job table: the line, the fault, and the cure.
+//! The error type for job tables: the line, the fault, and the remedy.
 
 use std::io;
 use std::ops::Range;

@@ -1,14 +1,14 @@
-//! The job table, `jobs.toml`: parsed and checked whole before any job is touched.
+//! The parser of the job table, `jobs.toml`. The whole table is checked before any job is started or changed.
 //!
 //! ```text
-//! text ─▶ raw (TOML, spans kept) ─▶ check ─▶ Config
-//!            └──────────┬────────────┘
-//!                       ▼
-//!                 ConfigError: line, what, why, cure
+//! text ─▶ raw (TOML with positions) ─▶ check ─▶ Config
+//!            └───────────┬─────────────┘
+//!                        ▼
+//!                  ConfigError: line, fault, reason, remedy
 //! ```
 //!
-//! A table with an error is refused as a whole: to govern half of it would be worse than nothing. Everything
-//! has a default but a job's name and its origin.
+//! A table with an error is refused as a whole: governing half of it would be worse than governing nothing.
+//! All values have defaults, except a job's name and its origin (a command, or running processes).
 
 mod check;
 mod error;

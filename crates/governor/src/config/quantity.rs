@@ -1,4 +1,4 @@
-//! Sizes, times and parts in a job table: the grammar of [`vellum_report::amount`], with limits.
+//! Parsers of sizes, times and percentages in a job table: those of [`vellum_report::amount`], with limits.
 
 use super::Budget;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The table as TOML has it, before anything is checked. Every value keeps its place in the text.
+//! The job table as parsed from TOML, not yet checked. Each value has its position in the text, for errors.
 
 use super::Restart;
 use serde::Deserialize;

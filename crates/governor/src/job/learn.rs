@@ -1,11 +1,11 @@
-//! The worth of a job: watching it, judging its curve, and detecting that its behaviour has changed.
+//! Learns a job's worth (its memory at the knee): watches it, judges its curve, detects changed behaviour.
 //!
 //! ```text
-//! Watcher::step ─▶ looks ─┬─ fit what was learnt ──▶ judge: curve, S ─▶ knee ─▶ worth
-//!                         └─ MISFITS in a row do not ─▶ learn anew; keep the old worth until then
+//! Watcher::step ─▶ looks ─┬─ fit the history ──────▶ judge: curve, S ─▶ knee ─▶ worth
+//!                         └─ MISFITS in a row do not ─▶ new history; the old worth until it is known again
 //! ```
 //!
-//! Each look also shows which pages are idle, so pages are taken then ([`Job::settle`]).
+//! Looks (counts of references) also show idle pages, so pages are reclaimed then ([`Job::settle`]).
 //!
 //! Source: Nishigaki, sections 2 and 3; dropping a history that no longer fits is ours.
 

@@ -1,4 +1,4 @@
-//! The policy's decisions against its rules: cases by hand, and drawn ones over many periods.
+//! Tests of the policy's rules: cases written by hand, and random ones over many periods.
 
 use super::*;
 use proptest::prelude::*;

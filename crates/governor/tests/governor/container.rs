@@ -1,7 +1,7 @@
-//! The governor in a container: a control group with a limit far below what the machine has.
+//! Tests of the governor in a container: a cgroup with a limit far below the machine's memory.
 //!
-//! The test starts this program again in a group of its own, of version 2 or 1, whichever can be made; the
-//! program governs two shells there. The limit is less than the reserve that the whole machine would have.
+//! The test starts this program again in a new cgroup of version 2 or 1, whichever can be made; the program
+//! governs two shells there. The limit is less than the reserve would be for the whole machine.
 
 use std::io::Write;
 use std::path::Path;

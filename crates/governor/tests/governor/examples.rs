@@ -1,4 +1,4 @@
-//! The dashboard and the alert rules in `examples/prometheus`: whole, and of metrics that there are.
+//! Tests of the dashboard and alert rules in `examples/prometheus`: they are valid and use existing metrics.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! The governor where control groups of version 2 have memory: eviction by age, `memory.reclaim`,
+//! Tests of the governor with cgroups of version 2 that control memory: eviction by age, `memory.reclaim`,
 //! `cgroup.freeze`, stalls.
 //!
-//! Skipped where there is none, which is on most machines' terms; `.ci/vm` boots a kernel that has all of it.
+//! Without such cgroups, as on many machines, they are skipped; `.ci/vm` boots a kernel that has all of this.
 
 use crate::jobs::{PATIENCE, Set};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A governor with real processes: they fork, end, refuse to end, grow, and it goes.
+//! Tests of a governor with real processes that fork, end, refuse to end, and grow, and of its own end.
 //!
 //! Jobs are shells. No test depends on how long something takes: deadlines only turn a hang into a failure.
 

@@ -1,4 +1,4 @@
-//! The governor with real processes, in control groups where there are any, and what is shipped beside it.
+//! Tests of the governor with real processes, in cgroups if there are any, and of the files shipped with it.
 
 mod container;
 mod examples;

@@ -1,8 +1,8 @@
-//! Perf events: opened, then read as counters, or as records from the ring that the kernel writes.
+//! Perf events: each is opened, and then read as a counter, or as records in a ring that the kernel writes.
 //!
 //! ```text
-//! Event::of(What) ─ Opening ─ open ─▶ Event ─ Ring::map ─▶ Ring ─ drain ─▶ Record::parse
-//!                                       └──── counted: the counter's value
+//! Event::of(What) ─▶ Opening ─ open ─▶ Event ─ Ring::map ─▶ Ring ─ drain ─▶ Record::parse
+//!                                        └──── counted: the counter's value
 //! ```
 //!
 //! Every sample has the same fields (`FRAME`), which `Record::parse` decodes.

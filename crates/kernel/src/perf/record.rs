@@ -1,4 +1,4 @@
-//! Records of a ring: samples, mapped files, forks, executed programs, and losses.
+//! The records in a perf event's ring: samples, mapped files, forks, executed programs, and lost records.
 
 /// Bytes of a record's head: kind, flags, length.
 pub(super) const HEAD_BYTES: usize = 8;

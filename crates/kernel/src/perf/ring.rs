@@ -1,11 +1,11 @@
-//! The ring of an event: memory that the kernel writes records to, and that we read.
+//! The ring buffer of a perf event: the kernel writes records to it, and we read these.
 //!
 //! ```text
 //! page 0               pages 1 .. 2^n
 //! head, tail, …        ┌──────┬───────┬──────┐
 //!                      │ old  │ unread│ old  │    the kernel writes at head, we read from tail to head
 //!                      └──────┴───────┴──────┘
-//!                             tail    head         both count bytes for ever; the place is their remainder
+//!                             tail    head         byte counts; the position is the count modulo the size
 //! ```
 //!
 //! Invariant: bytes from `tail` to `head` are whole records, and the kernel does not write them before `tail`

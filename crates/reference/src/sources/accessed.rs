@@ -2,19 +2,19 @@
 //!
 //! The processor sets a bit in a page's table entry when the page is touched. Writing 1 to
 //! `/proc/PID/clear_refs` clears these bits of a whole process. `smaps_rollup` then adds up, as `Referenced`,
-//! the pages whose bit is set again. Both work for one's own processes, from any thread, without stopping
-//! them.
+//! the pages whose bit is set again. Both files work for processes of the same user, from any thread, without
+//! stopping the processes.
 //!
-//! Pages of files also have flags that any process sets, so the C library's pages count as referenced
-//! whatever the watched process does: an error of one MiB and more. `smaps` has the counts for each mapping,
-//! so that the shared part of a program's text and libraries can be left out. It costs more for each mapping,
-//! and is read only if shared pages are more than [`SHARED_PART`] of the resident memory.
+//! Pages of files also have flags that any process sets, so the C library's pages count as referenced even if
+//! only other processes use them. That is an error of one MiB and more. `smaps` has the counts for each
+//! mapping, so the shared part of a program's text and libraries can be left out. Reading it costs more for
+//! each mapping, so it is read only if shared pages are more than [`SHARED_PART`] of the resident memory.
 //!
 //! Costs per 4 KiB page: 60 to 100 ns to clear, as much to count, and [`REARM`] of the process's own user
-//! time to set a bit again. The process's mappings are locked for writing while it is cleared: that is the
+//! time to set a bit again. The process's mappings are locked for writing during the clearing: that is the
 //! stall.
 //!
-//! References that are not seen:
+//! References that are not counted:
 //! - On kernels with soft-dirty bits, hot pages for some time after a clearing: their translations stay in
 //!   the TLB, and accesses through those set no bit ([`stale`](super::stale)). Δ is therefore at least 50 ms
 //!   ([`crate::DELTA_MIN`]).

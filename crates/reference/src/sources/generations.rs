@@ -1,8 +1,8 @@
-//! References of a control group, by the generations of the kernel's own page replacement.
+//! A source that counts a cgroup's references by the generations of the kernel's own page replacement.
 //!
-//! The kernel sorts a group's pages into generations ([`vellum_kernel::generations`]). To clear is to begin
-//! a generation; to look is to begin another. Ageing moves every page referenced since to the generation of
-//! the clearing or a younger one:
+//! The kernel sorts a cgroup's pages into generations ([`vellum_kernel::generations`]). A clearing begins a
+//! generation, and each look begins another. The pages referenced since the clearing are then in the
+//! clearing's generation or a younger one:
 //!
 //! ```text
 //! clear: begins g      look: begins g + 1        look: begins g + 2       no third: g would join g − 1
@@ -10,17 +10,17 @@
 //! ───────┴───────────────────────┴──────────────────────────┴─▶          referenced = pages of g and younger
 //! ```
 //!
-//! A clearing allows two looks, so a cycle of twelve looks has six clearings. Counts are of pages, exact as
-//! those of accessed bits are.
+//! A clearing allows two looks, so a cycle of twelve looks has six clearings. Counts are as exact as with
+//! accessed bits.
 //!
 //! Advantages over accessed bits: no mappings are locked while the kernel ages, so there is no stall. Shared
-//! memory is counted once, in the group that is charged for it. The kernel's page replacement loses no hint,
-//! since it takes the bits itself. The disadvantage: each look takes the bits as a clearing does, and costs
-//! the job as much.
+//! memory is counted once, in the cgroup that is charged for it. The kernel's page replacement loses no hint,
+//! since it clears the bits itself. The disadvantage: each look clears the bits, and so costs the job as much
+//! as a clearing.
 //!
-//! Not counted: references by process; memory charged to other groups (libraries that ran before); locked
-//! pages. If the kernel, short of memory, ages the group before a look, the look is lost
-//! ([`SourceError::Spoiled`]).
+//! Memory charged to other cgroups (libraries that were loaded before) and locked pages are not counted.
+//! There are no counts for single processes. If the kernel needs memory and ages the cgroup before a look,
+//! the look is lost ([`SourceError::Spoiled`]).
 
 use super::accessed::{REARM, thread_cpu};
 use super::stale::LEFT_BY_OTHERS;

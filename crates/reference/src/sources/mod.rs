@@ -1,15 +1,15 @@
-//! Which source a job is watched by.
+//! Chooses the source by which a job is watched.
 //!
-//! | the job has | taken is the first that can be used of |
+//! | resident memory of the job | the first available of these sources is used |
 //! | --- | --- |
-//! | less than [`TABLES_FROM`] | accessed bits: loading the reader of page tables would cost more than it saves |
+//! | less than [`TABLES_FROM`] | accessed bits (loading the program that reads page tables would cost more than it saves) |
 //! | less than [`GENERATIONS_FROM`] | page tables, accessed bits |
 //! | more | generations, page tables, accessed bits |
 //!
 //! From [`GENERATIONS_FROM`] on, a clearing by `clear_refs` blocks changes of mappings and many faults for a
-//! fifth of a second and more (some 22 ms for each GiB). The kernel's ageing does not lock mappings so.
+//! fifth of a second and more (some 22 ms for each GiB). The kernel's ageing does not lock mappings.
 //!
-//! A source selected by name is taken, or refused with the reason.
+//! If the user names a source, that one is used, or the watch fails with the reason.
 
 pub(crate) mod accessed;
 mod aside;

@@ -1,23 +1,22 @@
-//! Memory that several processes of a job share: counted once.
+//! Counts the memory that several processes of a job share once, and not once for each process.
 //!
 //! Each process has its own accessed bits, so a page that eight processes have mapped is in eight counts.
-//! `smaps` has the part of each mapping that other processes have mapped too. Two processes share a mapping
+//! `smaps` has the part of each mapping that other processes have also mapped. Two processes share a mapping
 //! in these cases:
 //! - the same shared object (shared memory, a file);
-//! - the same place in the same program or library;
-//! - private memory at the same addresses, which a fork has left to both.
+//! - the same offset in the same program or library;
+//! - private memory at the same addresses, which they share since a fork.
 //!
 //! ```text
-//! resident    U = Σ of the parts that each counts as its own (Pss), at least what one of them has
-//! referenced  U · (1 − Π (1 − rᵢ / U))      processes are taken to use parts of it independently
+//! resident    U = Σ of each process's proportional part (Pss), at least the largest of their residents
+//! referenced  U · (1 − Π (1 − rᵢ / U))      rᵢ: referenced by process i, independently of the others
 //! ```
 //!
 //! The referenced part is exact if each process uses all of it, or only one process does. References of a
-//! program's text are left out of the counts ([`Count::shared`]); of text, only the resident part counts
-//! here.
+//! program's text are not counted ([`Count::shared`]); only the resident size of text is counted here.
 //!
 //! Departure: unrelated processes may have private memory at the same addresses by chance. Address-space
-//! randomisation makes that unlikely; if it happens, a little memory is taken for shared.
+//! randomisation makes that unlikely; if it happens, a little memory is wrongly counted as shared.
 
 use crate::source::Count;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Memory by the wall-clock time for which it was not touched. A fleet reclaims by it, and of a job that
-//! hardly runs there is no other figure.
+//! Memory by age, the wall-clock time for which it was not touched. Agents that reclaim memory use it, and
+//! for a job that hardly runs there is no other result.
 //!
 //! ```text
 //! clear ──┬──────────┬───────────────────┬──▶ wall-clock time
@@ -7,11 +7,11 @@
 //!         u(1 s)     u(10 s)             u(60 s)  resident, and not referenced since the clearing
 //! ```
 //!
-//! Each look of a cycle gives a point of u. An age between two looks is interpolated linearly in ln t. Cycles
-//! of a job that runs all the time soon last for minutes, and give these ages at no cost. If a cycle's looks
-//! come too seldom (windows are of the job's CPU time), a look is taken at the age itself. While the next
-//! cycle waits for the budget, the last clearing is used for ages that were not found yet, or [`REST`] times
-//! their length ago.
+//! Each look of a cycle gives a point of u. An age between two looks is interpolated linearly in ln t. The
+//! cycles of a job that runs all the time soon last for minutes, and give the ages at no further cost. If
+//! looks are too rare (their windows are CPU time), an extra look is taken at the age itself. While the next
+//! cycle waits for the budget, the last clearing serves for ages never measured, or last measured [`REST`]
+//! times their length ago.
 //!
 //! Invariant: an age comes from one successful clearing.
 

@@ -1,7 +1,7 @@
-//! The steps of a watch as they fall due: a clearing, a look, the end of a cycle with its sample for the
+//! The steps of a watch when they are due: a clearing, a look, the end of a cycle and its sample for the
 //! history.
 //!
-//! Invariant: a cycle that is begun has been cleared; a spoiled one is dropped whole.
+//! Invariant: a cycle that has begun was cleared successfully; a spoiled cycle is dropped as a whole.
 
 use super::{AGES, IDLE_SHARE, PAGE_BYTES, RATE_LEAST, WAIT_MAX, WAIT_MIN, WAKE_MAX, Watcher};
 use crate::budget::{Passed, Plan, Size};

@@ -1,4 +1,4 @@
-//! Watching a job: cycles of one clearing and several looks, paced by a budget, gathered into a history.
+//! The watcher of a job: it makes cycles of one clearing and several looks, within a budget, for a history.
 //!
 //! ```text
 //! step ─▶ Job::update ─▶ due? ─┬─ cycle can be paid for ─▶ clear every process
@@ -10,14 +10,15 @@
 //! The caller's loop is: `step`, sleep for the returned time, `step` again. This file has the state of the
 //! watch; `due` has the work of a step.
 //!
-//! - A cycle is half as long as the watch so far, within [`FIRST_LOOKS`](crate::options::FIRST_LOOKS) and the
-//!   options' number of windows. The first curve comes soon, and the longest windows as soon as time permits.
-//! - The time that the job loses to our clearing is subtracted from its clock within the cycle.
+//! - A cycle is half as long as the watch so far, but has at least
+//!   [`FIRST_LOOKS`](crate::options::FIRST_LOOKS) looks and at most as many as the options have windows. The
+//!   first curve comes soon, and the longest windows as soon as time permits.
+//! - The time that the job loses by our clearing is subtracted from its clock within the cycle.
 //! - A source that allows fewer looks than a cycle has ([`Source::looks`]) is cleared again within the cycle.
 //!   Each look then covers the time since the last clearing; the job is assumed to be stationary over a
 //!   cycle.
 //!
-//! Departure from the source (section 3), which samples at every Δ and keeps a counter a page: one clearing
+//! Departure from Nishigaki (section 3), who samples at every Δ with a counter for each page: one clearing
 //! for several looks costs a fraction, and gives the same for a stationary job ([`vellum_workset::cycle`]).
 
 mod ages;

@@ -1,4 +1,4 @@
-//! aarch64: `svc`, and the thread pointer in `tpidr_el0`, which any code may read.
+//! The code for aarch64: system calls by `svc`; the thread pointer in `tpidr_el0`, which any code may read.
 
 use super::Birth;
 use core::arch::asm;

@@ -1,7 +1,7 @@
-//! The machine: entering the kernel, reading the thread pointer, prefetching memory.
+//! The code that depends on the processor architecture: system calls, the thread pointer, prefetching.
 //!
-//! Each machine has a file, with the same functions. All other code of this crate is the same on both: system
-//! calls are made by their numbers in `libc`, and calls that one machine lacks are not made.
+//! Each architecture has a file with the same functions. The rest of this crate is the same on both: it takes
+//! system-call numbers from `libc`, and uses only calls that both architectures have.
 
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
 #[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]

@@ -1,4 +1,4 @@
-//! x86-64: `syscall`, and the thread pointer in `fs`, which a system call reads.
+//! The code for x86-64: system calls by `syscall`; the thread pointer in `fs`, read by a system call.
 
 use super::Birth;
 use core::arch::asm;

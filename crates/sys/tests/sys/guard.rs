@@ -1,5 +1,5 @@
-//! Writes found out by page protection, and what happens to every other reason for the same signal. Each case
-//! runs in a separate process: a handler is set once.
+//! Tests of finding writes by page protection, and of SIGSEGV for other reasons. Each case runs in a separate
+//! process, because a process sets the handler once.
 
 use crate::{child, exited};
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Handlers of signals, each case in a forked child: a handler is set once.
+//! Tests of signal handlers, each case in a forked child, because a process sets the handler once.
 
 mod guard;
 mod segv;

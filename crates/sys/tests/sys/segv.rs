@@ -1,5 +1,5 @@
-//! The program's own action for SIGSEGV while Vellum handles it. Each case runs in a separate process: a
-//! handler is set once. `handlers.c` of the crate `libgc` checks the programs' view.
+//! Tests of the program's own SIGSEGV action while Vellum handles the signal. Each case runs in a separate
+//! process, because a process sets the handler once. `handlers.c` of `libgc` tests the same in C.
 
 use crate::{child, exited};
 use std::mem::MaybeUninit;

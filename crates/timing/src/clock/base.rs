@@ -1,15 +1,15 @@
-//! Measuring the base: the time of an empty timing.
+//! Measures the base, the time of an empty timing, which is subtracted from measured times.
 //!
 //! ```text
 //!   first = stamp()   ┐
-//!   second = stamp()  ┘ n times, kept as they are ──▶ Series (starts, walls) ──▶ Sample ──▶ Base
+//!   second = stamp()  ┘ n times, all of them kept ──▶ Series (starts, walls) ──▶ Sample ──▶ Base
 //! ```
 //!
-//! The loop only stamps and stores, into memory that was touched before. Its first turns are discarded: they
-//! bring the code and the clock's page into the caches.
+//! The loop only stamps and stores, into memory that was touched before. Its first iterations are discarded:
+//! they bring the code and the clock's page into the caches.
 //!
-//! Source: Bates, "The Measurement Process": 1000 empty timings, of which the minimum is subtracted from then
-//! on. Departure: the minimum is taken to a step of the clock. Some processors advance their counter by many
+//! Source: Bates, "The Measurement Process": 1000 empty timings, whose minimum is subtracted. Departure: the
+//! minimum is taken with the precision of the clock's step. Some processors advance their counter by many
 //! ticks at once, and make two readings between advances differ by a single tick. A timing of one step may
 //! then come out as one tick, or as a step less one tick. One such pair in a thousand would make the base
 //! random. Timings below half a step are therefore ignored, and the base is the most frequent of those within

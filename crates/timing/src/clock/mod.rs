@@ -1,13 +1,13 @@
-//! Clocks: where stamps come from, how long a tick is, and the resolution of the clock.
+//! The clocks that give stamps (readings in ticks), the length of their ticks, and their resolution.
 //!
 //! ```text
 //!   Clock::open(kind) ──▶ Clock ── stamp() ─▶ ticks ── nanoseconds(ticks) ─▶ ns
 //!      │  refused when the kind cannot be trusted here       ▲
 //!      ├─ tsc: invariant? trusted by the kernel? ────────────┤ calibrated against CLOCK_MONOTONIC_RAW
-//!      └─ resolution: the clock's step, found by trying ─────┘
+//!      └─ resolution: the clock's step, found by experiment ─┘
 //! ```
 //!
-//! | kind | one stamp | what it is |
+//! | kind | time of a stamp | clock |
 //! | --- | --- | --- |
 //! | `tsc` | about 10 ns | the time-stamp counter as the processor executes it, out of order |
 //! | `tsc-fenced` | about 20 ns | `tsc` behind a load fence: all earlier instructions have finished |
@@ -15,13 +15,13 @@
 //! | `monotonic-raw` | about 25 ns | `CLOCK_MONOTONIC_RAW`, not steered |
 //! | `thread-cpu` | a system call | `CLOCK_THREAD_CPUTIME_ID`: stops while the thread does not run |
 //!
-//! The source (Bates, "Improving the Results") found that a stamp must be a builtin of a few instructions.
-//! Reading it as text from a file took hundreds of microseconds and gave the scheduler a chance to run
-//! others. The first four kinds make no system call.
+//! Source: Bates, "Improving the Results", found that a stamp must be a builtin of a few instructions.
+//! Reading a stamp as text from a file took hundreds of microseconds and let the scheduler run other
+//! processes. The first four kinds make no system call.
 //!
 //! Invariants:
 //! - a [`Clock`] exists only if its kind can be trusted;
-//! - ticks of one clock mean nothing to another;
+//! - ticks of one clock have no meaning for another clock;
 //! - [`Clock::stamp`] is the only way to take a stamp; it is inlined, and the compiler moves no memory access
 //!   across it.
 

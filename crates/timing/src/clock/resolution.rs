@@ -1,23 +1,23 @@
-//! A clock's step (its resolution), found by experiment.
+//! Finds a clock's step (its resolution) by experiment.
 //!
 //! The smallest number that a clock can express is not its step: `CLOCK_MONOTONIC` counts nanoseconds but may
 //! advance by ten at a time, and a time-stamp counter by 26 ticks. The clock is therefore read in pairs, with
-//! a little more work between them each time. The differences gather at multiples of the step:
+//! a little more work between the two readings each time. The differences gather at multiples of the step:
 //!
 //! ```text
-//! count  ▂                                       ▂ = a few: repeated readings, one tick apart
-//!        │        █          █▄         ▆         ▄ beside █: rounding to a nanosecond
+//! count  ▂                                       ▂ few: repeated readings, one tick apart
+//!        │        █          █▄         ▆         █▄ a cluster: values rounded to a nanosecond
 //!        └┬─ ─ ─ ─┬──────────┬──────────┬──▶ difference
 //!         1      26         52         78        step = 26
 //! ```
 //!
 //! Rare values are dropped first: on a busy machine a stray reading can fall anywhere, and would widen the
-//! cluster beside it. The others join with their neighbours into clusters; the most frequent value of a
-//! cluster stands for it. The step is the most frequent distance between neighbouring clusters, and between
+//! cluster beside it. The other values form clusters with their neighbours; the most frequent value of a
+//! cluster represents it. The step is the most frequent distance between neighbouring clusters, and between
 //! zero and the first one. The least distance would be wrong: rounding moves a cluster's value by one either
 //! way. If a cluster is wider than rounding explains, the clock takes every value, and its step is one tick.
 //!
-//! The step is found once a process for each kind of clock, so all clocks of a kind have the same step.
+//! Each process finds the step once for each kind of clock, so all clocks of a kind have the same step.
 
 use super::{Clock, ClockKind};
 use std::sync::OnceLock;

@@ -1,12 +1,13 @@
-//! The processor's time-stamp counter: if it can be trusted, how it is read, and the length of its ticks.
+//! Reads the processor's time-stamp counter, checks if it can be trusted, and measures the length of its
+//! ticks.
 //!
-//! A counter is a clock only if its rate is constant and it is the same on every processor. CPUID reports the
-//! first (*invariant TSC*). Only the kernel can check the second: it compares processors, and takes the
+//! The counter is a clock only if its rate is constant and it is the same on all processors. CPUID reports
+//! the first (*invariant TSC*). Only the kernel can check the second: it compares processors, and takes the
 //! counter off its list of clock sources if they disagree. Both must hold, or the counter is refused.
 //!
-//! The rate is measured against `CLOCK_MONOTONIC_RAW`, once a process. Two instants, some milliseconds apart,
-//! are read on both clocks. Each is the tightest of many brackets (counter, clock, counter). The error of the
-//! rate, which is reported with it, is half the brackets' width over the time between them.
+//! The rate is measured once per process, against `CLOCK_MONOTONIC_RAW`. Two instants, some milliseconds
+//! apart, are read on both clocks. Each is the tightest of many brackets (counter, clock, counter). The error
+//! of the rate, which is reported with it, is half the brackets' width over the time between them.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -1,12 +1,12 @@
-//! Marks of Vellum's page layer: whether it returned pages to the kernel during an observation.
+//! Marks for Vellum's page layer: they show that it returned pages to the kernel during an observation.
 //!
-//! The page layer counts flushed pages by reason, in a slot that anything in the process can read (see
-//! `vellum-wire`). If a counter changed during an observation, the mark covers the whole observation, because
-//! the counter has no time.
+//! The page layer counts returned pages by reason, in a slot of counters that all code of the process can
+//! read (see `vellum-wire`). If a counter changed, the mark covers the whole observation, because counters
+//! have no time.
 //!
-//! The slot belongs to the library preloaded into this process, on the board that `vellum run` provides.
-//! Without a board it is the slot of the page layer linked into this program; if that layer is not used, its
-//! counters do not change.
+//! Under `vellum run` it is the slot of the library preloaded into this process, in the shared file of
+//! counters (board). Without a board it is the slot of the page layer linked into this program. If that layer
+//! is not used, its counters do not change.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
-//! The kernel's counts for one thread: faults, switches, and the time it waited for a processor.
+//! The kernel's counts for one thread: faults, context switches, and the time it waited for a processor.
 //!
-//! There are two sources of different cost. `getrusage(RUSAGE_THREAD)` is one call of a few hundred
+//! They have two sources, with different costs. `getrusage(RUSAGE_THREAD)` is one call of a few hundred
 //! nanoseconds and has the counts. `/proc/thread-self/schedstat` has the time spent ready but not running, to
 //! the nanosecond, and takes three times as long. It is read only if a switch was counted: without a switch
 //! the thread cannot have waited.

@@ -1,8 +1,8 @@
 //! The recorder: times operations, and records the events that happened during each.
 //!
 //! ```text
-//!        ┌ counts ┐                                      ┌ counts ─ switched? ─▶ time it waited
-//!        │  cpu   │                                      │  cpu
+//!        ┌ counts ┐                                      ┌ counts ─ switched? ─▶ time waited for a CPU
+//!        │  cpu   │                                      │  cpu (the thread's CPU time)
 //!        │        ▼                                      ▼
 //! ───────┴───── stamp ═══ operation, `batch` times ═══ stamp ──▶ one Raw, in resident memory
 //!                       only this between the stamps
@@ -14,29 +14,29 @@
 //!
 //! # Causes of a long observation
 //!
-//! Without performance counters a guest cannot see when the hypervisor took its processor, but the difference
-//! of two clocks shows it. If no switch was counted, `wall − cpu` is time in which the thread ran but was not
-//! charged. The hypervisor had taken the processor (steal), or an interrupt ran, in kernels that account
-//! interrupts separately. If a switch was counted, the kernel reports how long the thread was ready and
-//! waiting. Time missing beyond that is also steal:
+//! Without performance counters a virtual machine cannot detect directly that the hypervisor took its
+//! processor, but the difference of two clocks shows it. If no switch was counted, `wall − cpu` is time in
+//! which the thread ran but was not charged. The hypervisor had taken the processor (steal), or an interrupt
+//! ran, in kernels that account interrupts separately. If a switch was counted, the kernel reports how long
+//! the thread was ready and waiting. Time missing beyond that is also steal:
 //!
 //! ```text
-//! steal = wall − cpu − waited     (unknown when the thread slept of its own will)
+//! steal = wall − cpu − waited     (unknown if the thread slept voluntarily)
 //! ```
 //!
-//! Checks of this rule: stolen stretches of 3 to 19 ms agree with the column of `/proc/stat` to its step. The
+//! Checks of this rule: steal of 3 to 19 ms agrees with the steal column of `/proc/stat` to its step. The
 //! waiting time of preempted observations agrees with `wall − cpu` within 0.2 µs. Ordinary ticks (15 to 40
 //! µs) appear in both clocks, so their steal is zero.
 //!
 //! # Invariants
 //!
 //! - Between construction and [`Recorder::finish`] a recorder allocates nothing and touches no fresh page.
-//! - Observations without space are counted ([`Recorder::lost`]), and the series has the count; none is
-//!   dropped silently.
-//! - Observations keep the clock readings unchanged; the bases are stored beside them.
+//! - Observations for which there is no space are counted ([`Recorder::lost`]), and the series has that
+//!   count.
+//! - Observations contain the clock readings unchanged; bases (times of empty timings) are stored separately.
 //! - A recorder stays on the thread that made it: its counts are that thread's.
 //!
-//! Source: Bates times by two stamps and keeps every observation; what happened inside is ours.
+//! Source: Bates times by two stamps and keeps every observation; the events during an observation are ours.
 
 mod allocator;
 pub(crate) mod counts;

@@ -1,17 +1,17 @@
-//! The page trace, a binary format: references by page and time, a few bytes each.
+//! The page trace, a binary format of references: the page and time of each, in a few bytes.
 //!
 //! ```text
 //! header    "VELPAGES"  version  log₂ of the page size  time unit  0 0 0 0 0     16 bytes
-//! record    ticks since the record before   varint
-//!           page less the page before       varint, the sign in the lowest bit
+//! record    ticks since the last record     varint
+//!           page minus the last page        varint, the sign in the lowest bit
 //! ```
 //!
-//! Varints have 7 bits a byte, lowest first; the highest bit is set if another byte follows. The first record
-//! is relative to page 0 at tick 0. There is no end mark: a trace whose writer was killed is valid up to its
-//! last whole record.
+//! Varints have 7 bits in each byte, lowest first; the highest bit is set if another byte follows. The first
+//! record is relative to page 0 at tick 0. There is no end mark: a trace whose writer was killed is valid up
+//! to its last whole record.
 //!
-//! Time units: 0 references, 1 instructions, 2 nanoseconds of user CPU time. Other values in the header are
-//! refused, so that a later version can define them.
+//! Time units: 0 references, 1 instructions, 2 nanoseconds of user CPU time. The reader rejects other values
+//! in the header, so that a later version can define them.
 
 use std::io::{self, BufRead, Write};
 

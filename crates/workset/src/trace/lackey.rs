@@ -1,14 +1,14 @@
-//! The text format of valgrind's tool lackey with `--trace-mem=yes`.
+//! A reader of the text that valgrind's tool lackey writes with `--trace-mem=yes`.
 //!
 //! ```text
-//! ==4711== Lackey, an example Valgrind tool      valgrind's own words: passed over
+//! ==4711== Lackey, an example Valgrind tool      a message of valgrind: skipped
 //! I  0401ab70,3                                  an instruction of 3 bytes at 0x401ab70
-//!  S 1fff000668,8                                a store, a load, a modify: by the instruction before
+//!  S 1fff000668,8                                its store, load, and modify (both)
 //!  L 0483b0a0,4
 //!  M 04a1c2f8,4
 //! ```
 //!
-//! Time is counted in instructions. Instructions are references too, to the pages of the code. An access that
+//! Time is counted in instructions. An instruction is also a reference, to its page of code. An access that
 //! crosses into another page is a reference to each.
 //!
 //! Invariants: the reader buffers at most [`LINE_MAX`] bytes of a line, and never stops at an unknown line.

@@ -1,9 +1,9 @@
-//! Recorded reference strings, read as a stream.
+//! Readers of recorded reference strings (which pages a program referenced, in order), as streams.
 //!
 //! | format | made by | time is counted in |
 //! | --- | --- | --- |
 //! | lackey text ([`Lackey`]) | `valgrind --tool=lackey --trace-mem=yes --log-file=FILE prog` | instructions |
-//! | page trace ([`PageTrace`]) | [`PageTraceWriter`] | what its header says |
+//! | page trace ([`PageTrace`]) | [`PageTraceWriter`] | the unit in its header |
 //!
 //! Both readers are iterators of [`Reference`]s or errors. An error names the unreadable line or record;
 //! after an error the iterator continues behind it if it can. Neither holds more than a line or a record in

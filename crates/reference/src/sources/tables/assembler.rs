@@ -1,7 +1,7 @@
 //! An assembler for the few BPF instructions that [`program`](super::program) needs.
 //!
 //! An instruction is 64 bits: operation, two registers, a jump's or an address's offset, and a number. Jumps
-//! name labels, which [`Code::finish`] resolves; every label that is jumped to must have been placed.
+//! refer to labels, which [`Code::finish`] resolves; the target label of each jump must have been placed.
 //!
 //! Source: the kernel's Documentation/bpf/standardization/instruction-set.rst.
 

@@ -1,11 +1,11 @@
-//! The layout of the running kernel's structures, from `/sys/kernel/btf/vmlinux`.
+//! Reads the layout of the running kernel's structures from its BTF data, `/sys/kernel/btf/vmlinux`.
 //!
 //! ```text
 //! header │ types: [name, info, size or type] + what the kind adds … │ strings, each ended by a zero
 //! ```
 //!
-//! Types are numbered from 1 in the order in which they stand. Members of structures without a name count as
-//! members of the structure around them, as in C.
+//! Types are numbered from 1, in the order of the file. Members of structures without a name count as members
+//! of the structure around them, as in C.
 //!
 //! Invariant: nothing in the file is trusted; malformed data ends the search with `None`.
 //!

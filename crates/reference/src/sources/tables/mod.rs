@@ -1,22 +1,22 @@
-//! Accessed bits read out of page tables by a program in the kernel.
+//! A source that reads accessed bits out of page tables, by a BPF program in the kernel.
 //!
 //! Bits are cleared as for [`super::AccessedBits`], and counted by a BPF program that the kernel calls for
-//! each mapping of the process ([`program`]). A referenced page costs some 3 ns, where `smaps` takes 70. A
-//! large job is therefore sampled two to four times as often for the same budget.
+//! each mapping of the process ([`program`]). Counting a page takes some 3 ns; `smaps` takes 70. A large job
+//! is therefore sampled two to four times as often for the same budget.
 //!
 //! ```text
-//! btf        what this kernel's structures look like
-//! assembler  instructions
-//! program    the walk
-//! reader     loads it, runs it for a process, and has proved itself on our own
+//! btf        reads the layout of this kernel's structures
+//! assembler  makes BPF instructions
+//! program    the BPF program, which walks over the page tables
+//! reader     loads the program, tests it on our own process, and runs it for others
 //! ```
 //!
-//! Other counts come from `/proc`: swapped memory at each look. At every 64th look, `smaps` gives the shared
+//! Other counts come from `/proc`: swapped memory at each look; at every 64th look, from `smaps`, the shared
 //! part of text and libraries, and the memory that processes of the job share ([`Aside`]).
 //!
-//! The assembler and loader are our own, and the program is not compiled from C and loaded by `aya`. `aya`
-//! 0.14 relocates no calls of kernel functions (the loop of `bpf_iter_num_new`) and cannot limit an iterator
-//! to one process, and it brings 22 packages. Each change of the program would also need clang.
+//! We wrote an assembler and a loader, instead of compiling the program from C and loading it by the crate
+//! `aya`. `aya` 0.14 relocates no calls of kernel functions (the loop of `bpf_iter_num_new`) and cannot limit
+//! an iterator to one process, and it brings 22 packages. Each change of the program would also need clang.
 
 mod assembler;
 pub(crate) mod btf;

@@ -1,29 +1,28 @@
-//! The program that runs in the kernel: it goes through the page tables of one process and adds up accessed
-//! bits.
+//! The BPF program that walks over the page tables of one process, in the kernel, and adds up accessed bits.
 //!
-//! The kernel calls it for each mapping of the process, in order of addresses, and once more without one at
-//! the end (`iter/task_vma`). While it runs the process's mappings are locked for reading.
+//! The kernel calls it for each mapping of the process, in order of addresses, and once more without a
+//! mapping at the end (`iter/task_vma`). While it runs the process's mappings are locked for reading.
 //!
 //! ```text
-//! for each mapping that is of pages:
+//! for each mapping of ordinary pages:
 //!     address = its start
 //!     up to STEPS_MAX times, while address < its end:
-//!         read the entry of level 4, 3, 2; where one is empty go on behind what it covers
-//!         a huge page: count it; else read the table of level 1 at once and count its entries
+//!         read the entries of levels 4, 3, 2; if one is empty, skip the addresses that it covers
+//!         if it is a huge page, count it; else read the whole table of level 1 and count its entries
 //! ```
 //!
 //! Entries hold physical addresses; the kernel has all memory mapped at one base, through which tables are
 //! read. They are read by `bpf_probe_read_kernel`, which fails instead of faulting. A table that is freed
 //! during the walk makes the count slightly wrong and does no other harm.
 //!
-//! Page replacement and DAMON monitors clear accessed bits too, and mark the page as young or referenced
-//! then. The marks of pages without the bit are therefore read too, as `smaps` does. Exception: a program's
-//! files, whose marks any process sets.
+//! Page replacement and DAMON monitors also clear accessed bits, and then mark the page as young or
+//! referenced. If a page's bit is clear, its marks are therefore read, as `smaps` does. Exception: a
+//! program's files, whose marks any process sets.
 //!
-//! Counted, as in `smaps`, are entries that are present and stand for a page of memory (not "special", as the
-//! page of zeros is). Reserved huge pages (hugetlb) and device memory are not.
+//! As in `smaps`, entries count that are present and refer to a page of memory (not "special", like the zero
+//! page). Reserved huge pages (hugetlb) and device memory do not count.
 //!
-//! The state lies in the value of a map of one entry, which the program changes in place. Only one run at a
+//! The state is the value of a BPF map with one entry, which the program changes in place. Only one run at a
 //! time uses it.
 
 use super::assembler::{Alu, Code, FRAME, Label, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, Reg, When};

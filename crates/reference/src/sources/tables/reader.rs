@@ -1,8 +1,8 @@
-//! The program in the kernel: loaded, tried on ourselves, and run for a process.
+//! Loads the BPF program, tests it on this process, and runs it for others.
 //!
-//! The program is used only if its count of this process's memory agrees with the kernel's. A kernel whose
-//! page tables have another layout than [`program`](super::program) assumes (encrypted memory, for one)
-//! fails that, and is refused with a reason.
+//! The program is used only if its count of this process's memory agrees with the kernel's. If the kernel's
+//! page tables have another layout than [`program`](super::program) assumes (encrypted memory, for example),
+//! the test fails, and the source is refused with a reason.
 
 use super::btf::Btf;
 use super::program::{Base, Counted, Kernel, STATE_BYTES, TABLE_BYTES, counted, program};
