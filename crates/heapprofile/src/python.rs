@@ -49,7 +49,7 @@ impl Finder {
     pub(super) fn add_lines(
         &self,
         stack: &mut Stack,
-        known: &Lines,
+        known: &mut Lines,
         mut enter: impl FnMut(u64, &Entry<'_>) -> Option<u32>,
     ) {
         let Some(python) = self.interpreter.get().filter(|_| caps::has(Caps::HELPER)) else { return };
@@ -62,8 +62,9 @@ impl Finder {
         };
         let mut count = 0;
         python.each_line(by_kernel, |line| {
-            let hash = line
-                .map_or(0, |line| known.of(line.key() | LINE_BIT, || line.describe(&mut enter).unwrap_or(0)));
+            let hash = line.map_or(0, |line| {
+                known.of_own(line.key() | LINE_BIT, || line.describe(&mut enter).unwrap_or(0))
+            });
             if hash != 0 {
                 stack.push(hash);
                 count += 1;

@@ -47,7 +47,7 @@ impl Tables {
     pub(super) fn find_or_add(&mut self, part: &mut Part, finder: &Finder) -> Option<u32> {
         let Tables { walker, index, .. } = self;
         let mut stack = walker.walk(part);
-        finder.add_lines(&mut stack, &walker.lines, |hash, line| index.find_or_add(part, hash, line));
+        finder.add_lines(&mut stack, &mut walker.lines, |hash, line| index.find_or_add(part, hash, line));
         let hash = stack.hash();
         index.find_or_add(part, hash, &stack.entry())
     }

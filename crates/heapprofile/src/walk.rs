@@ -131,7 +131,7 @@ impl Walker {
             Known::new(false, false, rule_of(module, pc - 1)).0
         };
         let known =
-            if number == NO_MODULE { read() } else { self.instructions.of(key(pc, number as u32), read) };
+            if number == NO_MODULE { read() } else { self.instructions.of_own(key(pc, number as u32), read) };
         Known(known).rule()
     }
 

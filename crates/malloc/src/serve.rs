@@ -138,7 +138,7 @@ fn supply(way: Way, request: Request) -> *mut u8 {
         Way::Slab(heap, class) => match heap.allocate(class) {
             Some(block) => block,
             // A signal handler interrupted this heap's slow path.
-            None if heap.gate.is_inside() => large::extent(bytes, align, zero),
+            None if heap.gate.is_inside() => mode::sample_large(large::extent(bytes, align, zero), bytes),
             None => out_of_memory(),
         },
         Way::Magazine(block) => {

@@ -7,6 +7,7 @@
 use crate::next::first;
 use crate::{ask, process, python};
 use vellum_stacks::{Facts, Known, PATH_MAX, key, path_of, rule_of};
+use vellum_sys::PAGE;
 use vellum_sys::loader::{self, Module};
 use vellum_wire::cost::Answer;
 use vellum_wire::log::{Entry, EntryKind};
@@ -14,7 +15,7 @@ use vellum_wire::script::is_interpreter;
 
 /// By the key of an instruction: a [`Known`].
 static INSTRUCTIONS: Facts<{ 1 << 17 }> = Facts::new();
-/// By the key of a module's first address: the command's [`Answer`] about the whole module, [`INTERPRETS`],
+/// By the key of a module's range: the command's [`Answer`] about the whole module, [`INTERPRETS`],
 /// and the offset of its entry in the log.
 static MODULES: Facts<{ 1 << 11 }> = Facts::new();
 const ANSWER: u64 = (1 << 3) - 1;
@@ -43,7 +44,9 @@ fn describe(pc: u64, epoch: u32) -> Known {
     let Some(found) = loader::module(pc - 1) else {
         return Known::new(false, false, None);
     };
-    let module_key = key(found.start, epoch);
+    // The length as well: a library that the C library unloads by itself makes room for another in the same
+    // epoch.
+    let module_key = key(found.start ^ ((found.end - found.start) / PAGE as u64), epoch);
     let module = MODULES.of(module_key, || log_module(&found, epoch));
     let answer = match Answer::from_u32((module & ANSWER) as u32) {
         // Without an entry in the log, the command cannot be asked.

@@ -3,8 +3,9 @@
 //! All threads read it without a lock. A table of zeros is empty, so it can lie in static memory or in fresh
 //! pages. Pages that no key touched take no memory.
 //!
-//! Invariants: a key is written once, by compare-and-swap, before its value. A value of 0 is not yet filled
-//! in; another thread that finds it computes the value too.
+//! Invariants: a key is written by compare-and-swap, before its value, and stays, except in a table with one
+//! user ([`Facts::of_own`]). A value of 0 is not yet filled in; another thread that finds it computes the value
+//! too.
 
 use core::sync::atomic::{
     AtomicU64,
@@ -46,6 +47,15 @@ impl<const SLOTS: usize> Facts<SLOTS> {
             }
             value => value,
         }
+    }
+
+    /// As [`of`](Self::of), in a table that the caller alone uses: where there is no room, the fact of another
+    /// key is replaced.
+    pub fn of_own(&mut self, key: u64, work_out: impl FnOnce() -> u64) -> u64 {
+        if self.slot_of(key).is_none() {
+            self.0[Self::first(key)] = Slot { key: AtomicU64::new(key), value: AtomicU64::new(0) };
+        }
+        self.of(key, work_out)
     }
 
     /// Replaces the word of `key`, if the table has the key or room for it.
@@ -92,5 +102,14 @@ mod tests {
         FACTS.set(7, 9);
         assert_eq!(FACTS.known(7), Some(9));
         (1..=1000).for_each(|key| assert_eq!(FACTS.of(key << 20, || key), key));
+    }
+
+    #[test]
+    fn a_full_table_of_one_user_keeps_the_latest_facts() {
+        let mut facts: Facts<128> = Facts::new();
+        for key in 1..=1000 {
+            assert_eq!(facts.of_own(key, || key), key);
+            assert_eq!(facts.of_own(key, || 0), key, "it was kept");
+        }
     }
 }

@@ -38,7 +38,7 @@ use crate::small::check_live;
 use crate::space::Space;
 use crate::{foreign, misuse, mode, paged, small as slabs, threads, tls};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use vellum_pages::PAGE;
+use vellum_pages::{ALIGN_MAX, PAGE};
 use vellum_sys::lock::Guarded;
 
 /// The state of the mode, all zero at first. For the second static see `state`.
@@ -69,7 +69,7 @@ pub fn harden() {
 /// Allocates `bytes` zeroed bytes at a multiple of `align`, a power of two.
 #[cold]
 pub(crate) fn allocate(align: usize, bytes: usize) -> *mut u8 {
-    if bytes > REQUEST_MAX {
+    if bytes > REQUEST_MAX || align > ALIGN_MAX {
         return out_of_memory();
     }
     if bytes == 0
