@@ -29,7 +29,7 @@ impl Tables {
         if tables.is_null() {
             return;
         }
-        // SAFETY: by this function's condition.
+        // SAFETY: the tables are a mapping that nobody else reaches.
         let is_zero = unsafe { map::flush(Span::at(tables, size_of::<Tables>())) }.is_ok();
         if !is_zero {
             // Memory that is locked keeps its frames.

@@ -458,7 +458,7 @@ unsafe fn left(mut rest: Span) {
     let pages = Pages::global();
     pages.taint(rest.start.ptr::<u8>(), rest.bytes);
     while !rest.is_empty() {
-        // SAFETY: by this function's condition. The kernel's part is a hole already.
+        // SAFETY: the program does not use the old place any more, and the kernel's part is a hole already.
         rest = rest.from(unsafe { pages.unmap(rest) }.1.end());
     }
 }

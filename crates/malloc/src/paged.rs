@@ -146,7 +146,7 @@ pub unsafe fn advise(address: *mut u8, bytes: usize, advice: c_int) -> Option<Re
     }
     match advice {
         libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => {
-            // SAFETY: by this function's condition; lengths count as whole pages, as the kernel counts them.
+            // SAFETY: the caller may discard these bytes of a paged block; the kernel too counts whole pages.
             unsafe { process::pager().zero(Span::at(address, round_up(bytes, PAGE))) };
             Some(Ok(()))
         }
@@ -167,7 +167,7 @@ pub unsafe fn unmap(address: *mut u8, bytes: usize) -> Option<Result<(), c_int>>
     if !(address as usize).is_multiple_of(PAGE) || bytes == 0 {
         return Some(Err(libc::EINVAL));
     }
-    // SAFETY: by this function's condition.
+    // SAFETY: the caller may unmap these bytes of a paged block, and does not use them any more.
     unsafe { process::pager().unmap(Span::at(address, round_up(bytes, PAGE))) };
     Some(Ok(()))
 }

@@ -49,7 +49,7 @@ pub(crate) fn create_apart() -> Option<&'static Heap> {
     let memory = unsafe { nursery.unit.add(UNIT - nursery.left) };
     nursery.left -= HEAP_BYTES;
     drop(nursery);
-    // SAFETY: as above; a unit's contents are undefined, and a zeroed heap is a valid one.
+    // SAFETY: the memory is this function's alone, and HEAP_BYTES long; a zeroed heap is a valid one.
     let heap: &'static Heap = unsafe {
         memory.write_bytes(0, HEAP_BYTES);
         &*memory.cast::<Heap>()

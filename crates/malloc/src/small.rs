@@ -69,7 +69,7 @@ fn place(slab: &'static Slab) {
 /// Frees a block of a slab, which may be any thread's. Safety: `address` is a block in use of `slab`, and the
 /// caller gives it up.
 pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
-    // SAFETY: by this function's condition; a slab of the calling thread's heap is tested for.
+    // SAFETY: the block is in use and given up; `push_local` is called for a slab of this thread's heap only.
     unsafe {
         if tls::current().is_some_and(|heap| slab.is_of(heap)) {
             push_local(slab, address);

@@ -129,7 +129,7 @@ impl Slab {
         let mut next = first;
         while !next.is_null() && self.pages_of(next.cast()) & ended == 0 {
             let block = next;
-            // SAFETY: as this function says.
+            // SAFETY: a block of a marked list that nobody else uses.
             unsafe {
                 next = (*block).sealed_next().unwrap_or(null_mut());
                 if self.pages_of(block.cast()) & gone == 0 {

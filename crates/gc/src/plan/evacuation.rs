@@ -416,7 +416,7 @@ impl Movement for Evacuation<'_> {
 #[inline(always)]
 unsafe fn copy_granules(from: *const u128, to: *mut u128, bytes: usize) {
     for granule in 0..bytes / size_of::<u128>() {
-        // SAFETY: by this function's condition; objects lie at multiples of a granule.
+        // SAFETY: the granule lies within the `bytes` bytes of both, which are aligned and do not overlap.
         unsafe { to.add(granule).write(from.add(granule).read()) };
     }
 }

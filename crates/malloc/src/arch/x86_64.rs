@@ -95,7 +95,7 @@ pub(crate) unsafe fn count_down<T, const OFFSET: usize>(record: &T, at_zero: imp
 /// one go.
 #[inline(always)]
 pub(crate) unsafe fn holds<T, W, const OFFSET: usize>(record: &T, wanted: &W) -> bool {
-    // SAFETY: by this function's condition; the machine reads an aligned word at one go.
+    // SAFETY: an aligned pointer lies at `OFFSET`, and the machine reads an aligned word at one go.
     unsafe {
         asm!(
             "cmp qword ptr [{record} + {offset}], {wanted}",

@@ -197,7 +197,7 @@ unsafe fn free_plain(holder: Holder, address: *mut u8) {
 /// Frees a block of a slab that has left quarantine. Safety: the block was in quarantine, and nothing else
 /// refers to it.
 unsafe fn dismiss(address: *mut u8, whole: usize) {
-    // SAFETY: as this function says.
+    // SAFETY: the block was in quarantine, and nothing else refers to it.
     unsafe {
         tail::check_fill(address, whole);
         if let Some(slab) = Space::get().slab_of(address) {

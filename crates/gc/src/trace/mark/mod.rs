@@ -387,7 +387,7 @@ impl<'h, M: Movement> Marker<'h, M> {
     #[inline(always)]
     unsafe fn each_within(&mut self, span: Span, consider: impl Fn(&mut Self, Addr)) {
         // Volatile: a root may belong to a thread stopped in the middle of anything.
-        // SAFETY: by this function's condition, for words before `end`.
+        // SAFETY: the words of the span may be read; `at` is always before its end.
         let read = |at: Addr| unsafe { at.ptr::<Addr>().read_volatile() };
         let bounds = self.bounds;
         let (mut at, end) = (span.start, span.end());
