@@ -17,7 +17,8 @@ use vellum_wire::Counter;
 
 /// Reads between which the control group's place counts as unchanged.
 const REDISCOVER: u64 = 256;
-/// A limit of at most this part of the machine's memory is a job's; a larger one protects the machine.
+/// A limit of at most one part in this many of the machine's memory is a job's; a larger one protects the
+/// machine.
 const GIVEN_PART: u64 = 2;
 
 /// Room for the kernel's texts. A static of zeros takes no bytes of the library's file.

@@ -22,7 +22,8 @@
 //! a frame is measured here, once. The cost of bringing a page back is measured by its first user, and
 //! recorded ([`Pages::note_refault`]).
 //!
-//! Departure: the source kept the free region non-discardable, since each page would have trapped.
+//! Departure: the source kept the free region non-discardable, since each page would have trapped. Here the
+//! first write makes a page needed again.
 //!
 //! # Invariants
 //! * Vacated memory is flushed only under the list's lock, and [`Pages::occupy`] takes that lock: memory
