@@ -7,8 +7,9 @@
 //! ```text
 //! vellum_measure.h ── vel_stamp, vel_between: inline, no call
 //!        │
-//!        ├─ error · clock · sample · series · recorder · suite · marks ─▶ vellum-timing
-//!        └─ duel ─▶ vellum-experiment
+//!        ├─ clock · recorder · suite · marks ─▶ vellum-timing
+//!        ├─ duel ────────────────────────────▶ vellum-experiment
+//!        └─ sample · series ─────────────────▶ vellum-measure
 //! ```
 //!
 //! Rules:

@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Agent(crate::companion::Passed),
     /// Derive settings from the metrics of `vellum agent` in Prometheus.
     Recommend(crate::companion::Passed),
-    /// Plan a fleet: the memory and nodes needed at 1, 2, 5 % slowdown, and the containers that slow down.
+    /// Plan a fleet: the memory and nodes needed at 1, 2, 5 % slowdown, and the owners that lose CPU time.
     Plan(crate::companion::Passed),
     Top(Box<crate::top::Top>),
     GcStat(Box<crate::gc_stat::GcStat>),

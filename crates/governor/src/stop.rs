@@ -14,7 +14,7 @@ const ASKING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, lib
 
 /// The signals could not be taken over.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot install handlers for SIGINT and SIGTERM ({call}: {source}); is the call filtered?")]
+#[error("cannot take SIGINT, SIGTERM, SIGHUP and SIGQUIT ({call}: {source}); is the call filtered?")]
 pub struct StopError {
     call: &'static str,
     source: io::Error,

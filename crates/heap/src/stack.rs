@@ -9,8 +9,8 @@
 //!
 //! # Invariants
 //! * Words beyond the length are null, so popped values are not kept alive.
-//! * Values move within the stack only while the thread has a scope, which excludes blocking regions: a
-//!   concurrent collection could miss a value that moves.
+//! * Values move within the stack only while the thread has a [`Scope`](crate::Scope). A collection stops
+//!   such a thread first; it does not stop a thread in a blocking region, and could miss a value that moves.
 //! * The memory is a root as long as it is allocated. During growth, the old and the new memory are both
 //!   roots.
 

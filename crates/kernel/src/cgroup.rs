@@ -158,7 +158,10 @@ impl Cgroup {
     /// Has groups below the root of version 2 account for their memory. Where that is refused,
     /// [`make`](Self::make) fails and says so.
     pub fn switch_memory_on() {
-        let _ = std::fs::write(Path::new(V2[0]).join("cgroup.subtree_control"), "+memory");
+        // Version 1 has no such file, and its root may be a directory in which one could be created.
+        let file =
+            std::fs::OpenOptions::new().write(true).open(Path::new(V2[0]).join("cgroup.subtree_control"));
+        let _ = file.and_then(|mut file| std::io::Write::write_all(&mut file, b"+memory"));
     }
 
     /// Its directory.

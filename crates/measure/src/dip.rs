@@ -7,10 +7,14 @@
 //! ```text
 //! share │                    ┌──╴          GCM: the greatest convex curve below, up to the modal interval
 //!       │               ┌────┘╱            LCM: the least concave curve above, from there on
-//!       │       ┌───────┘ ╱                The modal interval shrinks to where the two are
-//!       │    ┌──┘   ╱                      farthest apart, until the deviation outside
-//!       └────┴──────────────────▶ x        exceeds that inside.
+//!       │       ┌───────┘ ╱
+//!       │    ┌──┘   ╱
+//!       └────┴──────────────────▶ x
 //! ```
+//!
+//! The modal interval first spans all values. In each round it shrinks to the points where GCM and LCM are
+//! farthest apart within it. The rounds end when the curves' distance from the data outside the interval is
+//! larger than their distance from each other inside.
 //!
 //! Of all distributions with one mode, the uniform one has the largest dips by chance. The test uses the
 //! quantiles of the uniform distribution, so its false-alarm rate is never higher than stated.

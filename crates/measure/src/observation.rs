@@ -13,15 +13,15 @@
 //!
 //! Invariants:
 //! - observations are in the order in which they were made;
-//! - `wall_ns` and `cpu_ns` are unchanged clock readings. The values of [`Series::walls`] and
-//!   [`Series::cpus`] are less the clock's own cost (its *base*) and divided by the batch;
+//! - `wall_ns` and `cpu_ns` are unchanged clock readings. [`Series::walls`] and [`Series::cpus`]
+//!   subtract the cost of an empty timing (the *base*) and divide by the batch;
 //! - starts and marks are on one clock (`CLOCK_MONOTONIC`).
 //!
-//! A series of plain values (from another program's line) has the value as `wall_ns`, in the series' unit;
-//! all other fields are absent or zero.
+//! A series that another program has written may have plain values. Each is stored as `wall_ns`, in the
+//! series' unit; all other fields are absent or zero.
 //!
-//! Source: Bates keeps every observation and infers the collector's work from their order; here the collector
-//! records its work.
+//! Source: Bates 1999, "Reliable Benchmarking with Limbo on Inferno", keeps every observation and infers the
+//! collector's work from their order. Here the collector records its work.
 
 use serde::{Deserialize, Serialize};
 

@@ -240,7 +240,7 @@ fn functions_of_small_programs_share_few_pages() {
     assert!(resident <= size * 3 / 4, "{resident} of {size} KiB of code are in memory");
 }
 
-/// `resident.txt` has the functions' modules: a file that moves, or is renamed, leaves functions out of the order.
+/// `resident.txt` has the functions' modules: a file that is moved or renamed leaves the order.
 #[test]
 fn functions_in_the_order_exist() {
     let bytes = std::fs::read(library()).expect("the library");

@@ -4,8 +4,8 @@
 //! pages. Pages that no key touched take no memory.
 //!
 //! Invariants: a key is written by compare-and-swap, before its value, and stays, except in a table with one
-//! user ([`Facts::of_own`]). A value of 0 is not yet filled in; another thread that finds it computes the value
-//! too.
+//! user ([`Facts::of_own`]). A value of 0 is not yet filled in; another thread that finds it computes the
+//! value too.
 
 use core::sync::atomic::{
     AtomicU64,
@@ -49,8 +49,8 @@ impl<const SLOTS: usize> Facts<SLOTS> {
         }
     }
 
-    /// As [`of`](Self::of), in a table that the caller alone uses: where there is no room, the fact of another
-    /// key is replaced.
+    /// As [`of`](Self::of), in a table that the caller alone uses: without room, another key's fact is
+    /// replaced.
     pub fn of_own(&mut self, key: u64, work_out: impl FnOnce() -> u64) -> u64 {
         if self.slot_of(key).is_none() {
             self.0[Self::first(key)] = Slot { key: AtomicU64::new(key), value: AtomicU64::new(0) };

@@ -44,7 +44,7 @@ pub enum ApiError {
     #[error("{0}: somebody else changes it all the time")]
     Conflict(String),
     /// The object does not exist.
-    #[error("{0}: not found (404); is its custom resource definition installed?")]
+    #[error("{0}: not found (404); are its namespace and its custom resource definition there?")]
     Missing(String),
     /// The server refuses the request, or does not answer.
     #[error("{what}: {source}")]

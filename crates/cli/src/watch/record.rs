@@ -133,8 +133,8 @@ impl Recorded {
             text.by_ref().take(LINE_MAX).read_until(b'\n', line).map_err(failed)
         };
         next(&mut line)?;
-        let header: Header =
-            serde_json::from_slice(&line).map_err(|_| other("its first line is not the header of one"))?;
+        let header: Header = serde_json::from_slice(&line)
+            .map_err(|why| other(&format!("no header in its first line: {why}")))?;
         if header.schema != SCHEMA {
             return Err(other(&format!("its schema is \"{}\", not \"{SCHEMA}\"", header.schema)));
         }

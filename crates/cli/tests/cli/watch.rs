@@ -112,7 +112,7 @@ fn unwatchable_subject_is_refused_with_a_remedy() {
             " is called \"no such program ever\"; give a pid, or a name as `ps -o comm`",
         ),
         (&["2147483647"], "error: there is no process 2147483647; "),
-        (&["/etc/passwd"], "not a recorded watch (its first line is not the header of one)"),
+        (&["/etc/passwd"], "not a recorded watch (no header in its first line: "),
         (&["--cgroup", "/proc/self"], "cgroup.procs"),
         (&["1", "--period", "1ms"], "the shortest is 100ms"),
         (&["1", "--delta", "1ms"], "from 50ms"),

@@ -1,8 +1,9 @@
-//! The heap's memory: its blocks, free blocks and slots.
+//! The heap's memory: its blocks, its free blocks, and for each slot (the objects of one size and pointer
+//! layout) the blocks with room.
 //!
 //! # Invariants (checked by `validate`)
-//! * `blocks` has every block and large object once; the address table leads to each.
-//! * A slot's list of blocks with room has only blocks of the slot, none of which is a thread's.
+//! * `blocks` has every block once; a large object is a block of its own. The address table leads to each.
+//! * A slot's list of blocks with room has blocks of that slot only, and none from which a thread allocates.
 //! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
 
 use crate::space::address_table::AddressTable;

@@ -9,7 +9,7 @@ use vellum_sys::{Caps, caps};
 /// Old objects, of four words each: number, next, and two pointers besides.
 const OLD: usize = 50_000;
 const WORDS: usize = 4;
-/// Collections of new objects after which a whole one must have come: where objects move, and where marks stay.
+/// Collections of new objects after which a whole one must have come, by copying and by marks that stay.
 const SOON: u64 = 400;
 const SOON_BY_MARKS: u64 = 20;
 

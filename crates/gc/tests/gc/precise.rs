@@ -1,4 +1,5 @@
-//! A test of precise stacks: objects in frames live and move; other words of a stack keep nothing alive.
+//! A test of precise stacks: objects that a registered frame refers to stay alive and may move; other
+//! words of a stack keep nothing alive.
 
 use crate::words::{at, read, write};
 use vellum_gc as gc;

@@ -50,8 +50,8 @@ const SAMPLE_ID_ALL: u64 = 1 << 18;
 const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
 
-/// The fields of each sample (`sample_type`): process and thread, time, the registers of the frame, a piece of
-/// the stack, and the event's number.
+/// The fields of each sample (`sample_type`): process and thread, time, the registers of the frame, a piece
+/// of the stack, and the event's number.
 const FRAME: u64 = 1 << 1 | 1 << 2 | 1 << 12 | 1 << 13 | 1 << 16;
 /// bp, sp and ip, in the kernel's numbering of registers.
 const FRAME_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;

@@ -140,7 +140,7 @@ pub(super) fn check() {
         .find(|entry| unsafe { tail::written_at(entry.start(), entry.whole) }.is_some());
     drop(quarantine);
     if let Some(entry) = written {
-        // SAFETY: the block was in quarantine a moment ago, and its memory stays mapped; the process ends here.
+        // SAFETY: the memory of a block from quarantine stays mapped, and the process ends here.
         unsafe { tail::check_fill(entry.start(), entry.whole) };
     }
 }

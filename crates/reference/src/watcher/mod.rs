@@ -1,18 +1,21 @@
-//! The watcher of a job: it makes cycles of one clearing and several looks, within a budget, for a history.
+//! Watches which pages a job uses: samples its working-set curve again and again, within a budget of CPU time.
+//!
+//! One sample is a *cycle*: the accessed bits of the job's pages are cleared, and then counted at several
+//! *looks*, each a *window* of the job's CPU time after the clearing. Samples are averaged in a history.
 //!
 //! ```text
-//! step ─▶ Job::update ─▶ due? ─┬─ cycle can be paid for ─▶ clear every process
-//!   ▲                         ├─ a window has passed ───▶ count every process ─▶ (T, w)
-//!   │ wait                    └─ last window ──────────▶ cycle::at_windows ─▶ History
+//! step ─▶ Job::update ─▶ due? ─┬─ the budget has a cycle ─▶ clear the bits of all processes
+//!   ▲                         ├─ a window has passed ────▶ look: count their set bits ─▶ (window, pages)
+//!   │ wait                    └─ the last window ────────▶ cycle::at_windows ─▶ History
 //!   └────────────────────────────────┘
 //! ```
 //!
 //! The caller's loop is: `step`, sleep for the returned time, `step` again. This file has the state of the
 //! watch; `due` has the work of a step.
 //!
-//! - A cycle is half as long as the watch so far, but has at least
-//!   [`FIRST_LOOKS`](crate::options::FIRST_LOOKS) looks and at most as many as the options have windows. The
-//!   first curve comes soon, and the longest windows as soon as time permits.
+//! - A cycle has as many windows as fit into half of the watch's time so far: at least
+//!   [`FIRST_LOOKS`](crate::options::FIRST_LOOKS), and at most those of the options. A first curve, of short
+//!   windows, is therefore there soon.
 //! - The time that the job loses by our clearing is subtracted from its clock within the cycle.
 //! - A source that allows fewer looks than a cycle has ([`Source::looks`]) is cleared again within the cycle.
 //!   Each look then covers the time since the last clearing; the job is assumed to be stationary over a

@@ -1,5 +1,6 @@
-//! Functions on which other collectors' interfaces are built (`libgc.so.1`): events, disclaimers, stopping
-//! the world and single threads. Declared in `include/vellum_gc.h`.
+//! Functions from which Vellum's own `libgc.so.1` builds the interface of the Boehm-Demers-Weiser collector:
+//! events, disclaimers (callbacks that may keep a dead object), and stopping all threads or single ones.
+//! They are declared in `include/vellum_gc.h`.
 
 use super::refused;
 use core::ffi::{c_int, c_void};

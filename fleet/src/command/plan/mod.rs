@@ -16,7 +16,7 @@ use vellum_fleet::plan::{Fleet, read};
 use vellum_report::option::{percent, time};
 use vellum_report::{amount, stdout};
 
-/// Plan a fleet: the memory and nodes needed at 1, 2, 5 % slowdown, and the containers that slow down.
+/// Plan a fleet: the memory and nodes needed at 1, 2, 5 % slowdown, and the owners that lose CPU time.
 ///
 /// Reads container-hours (Parquet) written by `vellum plan export`. For each slowdown, finds the least memory
 /// with which all containers together lose at most that part of their CPU time to page faults. Containers

@@ -1,4 +1,5 @@
-//! Section `large` ("a" in tables): large blocks that are reused, not written, or used for the first time.
+//! Section `large` ("a" in tables): the cost of large blocks: of reused ones, of ones that are never written
+//! to, and of ones on new memory.
 
 use super::{GIB, KIB, MIB, Plan, Section, large_peak, line, size, table, tag};
 use crate::target::{Against, Target};

@@ -109,7 +109,7 @@ impl Squeeze {
 
 fn no_group(of: &str) -> Failure {
     Failure::because(format!(
-        "--prove: {of}: no memory control group; start the program in one (systemd-run --scope), and watch the group with --cgroup DIR"
+        "--prove: {of}: no memory control group; start the program in one (systemd-run --scope, or a directory below /sys/fs/cgroup), and watch that with --cgroup DIR"
     ))
 }
 

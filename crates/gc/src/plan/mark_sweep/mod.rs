@@ -168,10 +168,9 @@ mod tests {
 
     #[test]
     fn nothing_is_reserved_for_copies() {
-        static SHARED: Shared = Shared::new();
         const LIMIT: usize = 8 << 20;
         let reserve = |sparse| {
-            let mut heap = Heap::new(&SHARED);
+            let mut heap = Heap::new(Box::leak(Box::new(Shared::new())));
             heap.config = Config { fixed_bytes: LIMIT, limit_bytes: LIMIT, ..Config::DEFAULT };
             let found = Found { live: LIMIT / 4, sparse, young_to_copy: sparse, ..Found::default() };
             MarkSweep::new().size(&mut heap, found, true);

@@ -1,16 +1,17 @@
-//! The ordinary case of a trace without moves: small objects, one after the other.
+//! The ordinary case of a trace without moves, in one loop with its state in registers: small objects, one
+//! after the other.
 //!
 //! ```text
 //!      ┌─────────── the last object found, or the newest on the stack ───────────┐
 //!      ▼ prefetched                                                              │
-//! queue (full) ──▶ object: two words at a time ──▶ block, mark ──▶ the others ──▶ stack
+//! queue (full) ──▶ object: two words at a time ──▶ block, mark ──▶ others found ─▶ stack
 //! ```
 //!
-//! The work is that of `order`, with the state in registers. Other cases are left to `order`: an empty stack,
-//! a queue that is not full, parts of long objects, objects without a map, a budget that is used up.
+//! The order of objects is that of the file `order`, which also does all other cases: an empty stack, a queue
+//! that is not full, parts of long objects, objects without a map, a budget that is used up.
 //!
-//! Words of an object are tested in pairs. The smallest address of the heap is above most other values: a
-//! pair whose combined bits are below it has no pointer.
+//! Words of an object are tested in pairs. The smallest address of the heap is above most other values: if
+//! the bitwise OR of a pair is below it, neither word is a pointer.
 
 use super::{ADDRESS, MAP_SHIFT, Marker, QUEUE};
 use crate::space::block::{Index, Scan};
