@@ -1,4 +1,4 @@
-//! Opening clocks. The header reads a clock inline, unless `<time.h>` has no `clock_gettime`.
+//! Opens clocks. The header reads a clock inline, unless `<time.h>` has no `clock_gettime`.
 
 use crate::error::{object, put};
 use std::ffi::c_int;

@@ -1,8 +1,8 @@
 //! `libvelmeasure`: measurement for C and C++ programs.
 //!
-//! The functions of `include/vellum_measure.h`, over `vellum-timing` (clocks, recorder, suites, marks),
-//! `vellum-experiment` (duels) and `vellum-measure` (samples, series, comparison). This crate only converts:
-//! each function checks C's arguments, calls one Rust function, and converts its result.
+//! Has the functions of `include/vellum_measure.h`, which call `vellum-timing` (clocks, recorder, suites,
+//! marks), `vellum-experiment` (duels) and `vellum-measure` (samples, series, comparison). This crate only
+//! converts: each function checks C's arguments, calls one Rust function, and converts its result.
 //!
 //! ```text
 //! vellum_measure.h ── vel_stamp, vel_between: inline, no call

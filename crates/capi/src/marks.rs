@@ -1,4 +1,4 @@
-//! Marks (spans in which a collector or an allocator worked), and hooks that hold collectors off.
+//! Marks (time spans in which a collector or an allocator worked), and hooks that hold off collections.
 
 use crate::error::failed;
 use crate::recorder::Operation;

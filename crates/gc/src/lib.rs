@@ -1,9 +1,10 @@
-//! A garbage collector over Vellum's page layer.
+//! A garbage collector, which takes its memory from Vellum's page layer (`vellum_pages`).
 //!
 //! It serves programs, such as those in C, whose pointers cannot all be located. Roots are *ambiguous*: a
 //! word on a stack, in a register or in static data that may be a pointer is treated as one. Objects are
 //! *typed* (a bitmap locates their pointers), *untyped* (every word may be a pointer) or *atomic* (no word
-//! is). The source is Smith and Morrisett 1998.
+//! is); this is an object's *sort*. The source is Smith and Morrisett 1998. The drawing's words are
+//! explained below it.
 //!
 //! ```text
 //!  program      vel_gc_alloc (inline): next += size ────────────┐ run of free objects, per thread and slot
@@ -23,7 +24,7 @@
 //! | room | the allocation budget: bytes to hand out before the next collection |
 //! | root | a word outside the heap where tracing begins |
 //! | to pin | to keep an object at its address, as an ambiguous pointer leads to it |
-//! | link | a pointer that becomes null when its object dies (BDW's disappearing link) |
+//! | link | a pointer that becomes null when its object dies (libgc's disappearing link) |
 //! | account | the record of writes to the heap (`write_tracking`) |
 //! | cycle | a collection in slices, from its first slice to its end |
 //!
@@ -36,7 +37,7 @@
 //!   typed or untyped object's contents.
 //! * A collection takes no lock and allocates nothing while the world stands still.
 //! * Functions that run out of memory return an error. Blocks and large objects never exceed their limit,
-//!   nor all of the heap's memory its maximum (`footprint`).
+//!   and all of the heap's memory never exceeds its maximum (`footprint`).
 //! * The collector never calls `malloc`, but the C library may when a thread is registered
 //!   (`pthread_getattr_np`).
 //!

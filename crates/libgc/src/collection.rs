@@ -1,4 +1,4 @@
-//! A collection at the program's request, and the work around it: leaks, overwritten objects, counters.
+//! Collects at the program's request, reports leaks and overwritten objects, and updates counters.
 
 use crate::variables::{GC_dont_gc, finds_leaks};
 use crate::{headers, hooks, leak_round, state, vel};

@@ -1,5 +1,5 @@
-//! Setters of callbacks for the events and the start of a collection; one callback may prevent it. `hooks`
-//! calls the callbacks.
+//! Setters of callbacks for the events and the start of a collection; a callback may prevent the collection.
+//! `hooks` calls the callbacks.
 
 use crate::forms::{callbacks, values};
 use crate::hooks::{

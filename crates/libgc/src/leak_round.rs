@@ -1,4 +1,4 @@
-//! Counts the leaks that one collection has found: the first are reported one by one, the rest as a sum.
+//! Counts the leaks that one collection has found: the first are reported one by one, the rest as a number.
 
 use crate::say;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};

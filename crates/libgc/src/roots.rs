@@ -1,4 +1,5 @@
-//! Roots in static data. The collector finds those of the program and its libraries; others are registered.
+//! Roots in static data. The collector finds the data of the program and its libraries; the program
+//! registers any other.
 
 use crate::abort::give_up;
 use crate::forms::values;

@@ -1,4 +1,5 @@
-//! The functions for toggle references (strong or weak by turns); `toggle_cells` holds the references.
+//! The functions for toggle references (the program switches each between strong and weak); `toggle_cells`
+//! holds the references.
 
 use crate::finalize::{NO_MEMORY, SUCCESS};
 use crate::forms::callbacks;

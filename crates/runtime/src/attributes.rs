@@ -1,5 +1,5 @@
 //! System calls that give memory a lasting state: registrations, policies, seals, names, and devices'
-//! references to its frames.
+//! references to its page frames.
 //!
 //! In the kernel such a state ends when the memory is unmapped. Vellum reuses freed memory without unmapping
 //! it, so the state would reach the next owner. Memory with a state is therefore *tainted*: Vellum maps it

@@ -1,4 +1,4 @@
-//! The process's slot on the board: a shared file in which `vellum run` collects the counters of processes.
+//! Takes the process's slot on the board: the shared file of processes' counters that `vellum run` reads.
 
 use crate::knobs::variable;
 use core::ffi::CStr;

@@ -11,8 +11,8 @@
 //! and a sized `delete` calls the plain one. A library may also replace operators: `libgccpp`, for example,
 //! makes objects that the collector scans. The loader finds such a library before libstdc++, but after
 //! Vellum if that is preloaded. If any operator is replaced, each operator here therefore jumps to the next
-//! definition (`choose`), the library's or libstdc++'s, which call each other by name. A library that also
-//! defines `malloc` is an allocator, and Vellum replaces all of it.
+//! definition (`choose`), in the library or libstdc++. Those definitions call each other by name. A library
+//! that also defines `malloc` is an allocator, and Vellum replaces all of it.
 
 use crate::attach::{first, name, next};
 use crate::{arch, attach, loaded};

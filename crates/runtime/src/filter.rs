@@ -1,14 +1,14 @@
 //! `prctl` and `syscall`, with which programs set filters for their system calls (seccomp).
 //!
-//! A sandboxed program is killed for calls that its filter does not list, and the list does not have
-//! Vellum's. Just before a filter is set, the page layer therefore stops making calls other than `mmap`,
-//! which any allocator makes. It maps new memory when it needs more, and maps over memory to return frames.
-//! The collector stops tracking writes.
+//! A sandboxed program is killed for system calls that its filter does not list, such as Vellum's. Just
+//! before a filter is set, the page layer therefore stops making calls other than `mmap`, which any
+//! allocator makes. It maps new memory when it needs more, and maps over memory to return frames. The
+//! collector stops tracking writes.
 //!
-//! Both functions also handle the calls that background threads must follow (`identity`). `syscall` is
-//! assembly: it must preserve every register like the C library's, and it must have no stack frame, because
-//! a call may return twice. A checked call never returns twice, so the assembly jumps to an ordinary
-//! function for it. Calls about mappings jump to the functions for those ([`crate::mmap`]).
+//! Both functions also handle calls that Vellum's background threads must make as well (`identity`).
+//! `syscall` is assembly: it must preserve every register like the C library's, and it must have no stack
+//! frame, because a call may return twice. A checked call never returns twice, so the assembly jumps to an
+//! ordinary function for it. Calls about mappings jump to the functions for those ([`crate::mmap`]).
 //!
 //! The pager's threads run without the filter, which would stop them and with them the program's memory. In
 //! a program with one thread, a filter for *all* threads (`SECCOMP_FILTER_FLAG_TSYNC`) is therefore set for

@@ -2,7 +2,7 @@
 //!
 //! The C library's `setuid` changes the threads that it has started, not Vellum's background threads. These
 //! would keep their user, groups and rights when the program drops its own. `unshare` and `setns` refuse
-//! some changes in a process with two threads. Around such a call:
+//! some changes if the process has more than one thread. Around such a call:
 //!
 //! | threads | before | after, if it succeeded |
 //! | --- | --- | --- |
@@ -10,7 +10,7 @@
 //! | the pager's, which all paged memory needs | | make the same call ([`Change`]), while the caller waits |
 //!
 //! Calls by number, `capset`, `setfsuid`, `prctl` and Landlock's apply to the calling thread alone.
-//! Background threads follow the thread that called last.
+//! Background threads are changed like the thread that called last.
 //!
 //! A child of `vfork` has no background threads: the threads in its memory belong to its parent, whose
 //! identity does not change.

@@ -1,4 +1,4 @@
-//! The environment variables, and the parser that checks them. No value of theirs ends the program.
+//! The environment variables, and the parser that checks them. No value of a variable ends the program.
 //!
 //! | variable | values | default |
 //! | --- | --- | --- |
@@ -9,8 +9,8 @@
 //! | `VELLUM_DISCARD` | `auto`, `none`, `marks`, `pager`, `user`, `flush_only` | `auto` |
 //! | `VELLUM_MMAP` | `on`, `off` | `on` |
 //! | `VELLUM_MASK` | capability names, comma-separated | none |
-//! | `VELLUM_HEAP_PROFILE` | the file of a `vellum heap` (`start` reads it) | none |
-//! | `VELLUM_ADVICE` | a governor's advice socket (`start` reads it) | none |
+//! | `VELLUM_HEAP_PROFILE` | the file of a run of `vellum heap` (read by `start`) | none |
+//! | `VELLUM_ADVICE` | the socket on which a governor sends advice (read by `start`) | none |
 //!
 //! `gc::knobs` reads the collector's variables. `libvellum.a` also contains this file, and applies the
 //! variables of the page layer and of the hardened mode.

@@ -10,7 +10,7 @@
 //! | [`cxx`] | `operator new` and `operator delete` |
 //! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and the like |
 //! | [`mmap`](mod@mmap) | `mmap`, `munmap`, `mremap` and others on mappings |
-//! | [`attributes`] | `ioctl` and `vmsplice`, for states that memory keeps |
+//! | [`attributes`] | `ioctl` and `vmsplice`, which give memory a state that outlives its owner |
 //! | [`filter`] | `prctl` and `syscall`, for filters on system calls |
 //! | [`gc`] | the collector, `include/vellum_gc.h` |
 //! | [`identity`] | `setuid`, `unshare` and the like, which end background threads first |

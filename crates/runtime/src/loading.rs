@@ -1,8 +1,8 @@
 //! `dlopen` without the flag `RTLD_DEEPBIND`.
 //!
 //! A library that is loaded with this flag calls the C library's `free`, even for blocks that the program
-//! got from Vellum. Vellum therefore clears it. `dlopen` continues by a jump that keeps the caller's return
-//! address, because the loader's behaviour depends on the caller (relative search paths).
+//! got from Vellum. Vellum therefore clears the flag. `dlopen` continues by a jump that keeps the caller's
+//! return address, because the loader's behaviour depends on the caller (relative search paths).
 
 use crate::{arch, attach};
 use core::ffi::c_void;

@@ -3,8 +3,8 @@
 //! `dlsym` on a handle of the C library would find that library's `free`. This cannot free the blocks of
 //! `strdup`, which come from Vellum's `malloc`. A lookup that would find a memory function of the C library
 //! therefore returns Vellum's. All other lookups continue by a jump that keeps the caller's return address,
-//! by which the linker identifies the caller. Two handles stand for a search: `RTLD_DEFAULT` finds Vellum's
-//! functions anyway, and `RTLD_NEXT` would find the C library's only from a library after Vellum.
+//! by which the linker identifies the caller. Two handles need no such treatment: `RTLD_DEFAULT` finds
+//! Vellum's functions anyway, and `RTLD_NEXT` finds the C library's only from a library after Vellum.
 //!
 //! Only functions that Vellum implements itself are returned. Its `setuid`, for example, calls the next
 //! library's `setuid`, which would call it again if that library's lookup found it.

@@ -2,7 +2,8 @@
 //!
 //! The collector detects writes by SIGSEGV where the kernel does not report written pages. A program's
 //! handler in place of the collector's would be called for faults that are no errors. The program's action
-//! is therefore only stored. The collector's handler calls it for all other faults: see [`segv`].
+//! is therefore only stored. The collector's handler runs it for all faults that are not the collector's:
+//! see [`segv`].
 //!
 //! For every other signal, and until the collector handles SIGSEGV, each function only calls the C
 //! library's. The C library's functions are looked up when this library is loaded, because signal handlers

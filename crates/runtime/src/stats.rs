@@ -1,7 +1,7 @@
 //! The C library's functions that report on the allocator and tune it.
 //!
-//! They report the figures of the page layer and of slabs, in the fields with the closest meaning. Tuning
-//! parameters are accepted and have no effect.
+//! They report the figures of the page layer and of slabs (memory for small blocks), in the fields with the
+//! closest meaning. Tuning parameters are accepted and have no effect.
 
 use core::ffi::{c_int, c_void};
 use vellum_malloc::{self as front, Line};

@@ -1,4 +1,4 @@
-/* Every part of include/vellum_measure.h, used as its comments say. Fails with the line of the first thing that is not so. */
+/* Every part of include/vellum_measure.h, used as its comments say. Fails with the line of the first check that fails. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

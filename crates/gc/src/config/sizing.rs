@@ -1,12 +1,13 @@
-//! The setting that chooses a sizing policy and its parameters, and the parser of its text form:
+//! The setting for a sizing policy (the rule for when the heap collects) and its parameters, and the parser
+//! of its text form:
 //!
 //! ```text
 //! knee                       original,mem_limit=24M,ratio=3
 //! square_root,c=20           modified,mem_limit=9M,min_new_size=1M,min_old_incr=5500K
 //! ```
 //!
-//! The parameters have the names of the appendix of Cooper, Nettles and Subramanian 1992. There the best
-//! values are searched for each program.
+//! The parameters have the names of the appendix of Cooper, Nettles and Subramanian 1992. In that paper, the
+//! best values are searched for each program.
 
 use vellum_sys::text;
 

@@ -11,11 +11,11 @@
 //! ```
 //!
 //! # Invariants
-//! * An object that is due is a root until its disclaimer has returned.
+//! * An object that is due (its disclaimer is to be called) is a root until its disclaimer has returned.
 //! * If a disclaimer is set with `follows`, all that its dead object refers to stays until that object is
-//!   gone. The first object of a chain is due first. Objects that refer to each other in a ring are never
-//!   due.
-//! * Disclaimers run with the world going on and no lock held.
+//!   freed. In a chain of such objects, the first is due first. Objects that refer to each other in a ring
+//!   are never due.
+//! * Disclaimers are called while the program's threads run, with no lock held.
 //! * Objects with disclaimers do not move: the table has their addresses.
 //!
 //! Source: the disclaim notifiers of the Boehm-Demers-Weiser collector. That collector calls them during

@@ -6,7 +6,7 @@
 //! alive. The value does not keep its key alive (Hayes 1997).
 //!
 //! Tracing may take several rounds: a value that is kept may lead to further keys. Each round reads the
-//! whole table. It is the last one if it marks no object.
+//! whole table. A round that marks no object is the last.
 //!
 //! A key does not move, because the table has its address. A value may move; the table gets its new
 //! address.

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! large          ──▶ returned at once
-//! small          ──▶ the thread's list for the slot ──▶ the thread's next objects of that size (`reuses`)
+//! small          ──▶ the thread's list for the slot ──▶ the thread's next objects of that slot (`reuses`)
 //!                ──▶ else: the heap's list of freed objects, until the next collection
 //! ```
 //!
-//! A freed small object stays allocated at first: only the thread that allocates from its block may change
-//! the block's bits. Either the thread that freed it gets it again as a new object. Or the heap lists it
-//! and frees it in the next collection, even if some word still looks like its address. If the heap's list
-//! is full, the object is ordinary garbage.
+//! A *slot* is all objects of one size and pointer layout. A freed small object stays allocated at first:
+//! only the thread that allocates from its block may change the block's allocation bits. Either the thread
+//! that freed the object gets it again as a new one. Or the heap lists the object and frees it in the next
+//! collection, even if some word still looks like its address. If the heap's list is full, the object is
+//! ordinary garbage.
 //!
 //! # Invariants
 //! * An object on a thread's list begins with the next one's address and its *seal*. The other words are

@@ -1,16 +1,16 @@
-//! Finalizers of dead objects: which of them are due after a trace, and the order of this step and the
-//! clearing of links ([`links`](crate::death::links)).
+//! Determines after a trace which finalizers are due (must run), and when *links*
+//! ([`links`](crate::death::links): pointers that become null when their object dies) are cleared.
 //!
 //! These steps follow a trace, when everything that is reachable is marked:
 //!
-//! 1. early links (those not made as late) to unmarked objects become null; links to moved objects are
-//!    updated;
-//! 2. dead objects with unordered finalizers are due;
+//! 1. early links (all that were not made as *late* ones) to unmarked objects become null; those to moved
+//!    objects are updated;
+//! 2. dead objects with unordered finalizers ([`Order`]) are due;
 //! 3. the referents of objects with ordered finalizers are traced; objects with finalizers that are still
 //!    unmarked are due, as no other such object refers to them, and are traced;
-//! 4. the remaining objects of [`Order::Last`] are due;
+//! 4. the remaining dead objects whose finalizer is [`Order::Last`] are due;
 //! 5. due objects are traced: they stay until their finalizers have run;
-//! 6. late links to unmarked objects become null.
+//! 6. late links to objects that are still unmarked become null.
 //!
 //! Objects with finalizers do not move, because the table has their addresses.
 

@@ -1,6 +1,6 @@
-//! Links: pointers that become null when their object dies (BDW's disappearing links).
+//! Links: pointers that become null when their object dies (the disappearing links of libgc).
 //!
-//! A link is a word of the program's; the table has the word's address. The word must lie in memory that
+//! A link is a word of the program's, and a table has the word's address. The word must lie in memory that
 //! the collector does not scan, or it would keep the object alive.
 //!
 //! The object that a link refers to may move if the link holds its plain address when a collection begins;

@@ -3,13 +3,13 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `finalizers` | functions that run when an object has died |
-//! | `disclaim` | callbacks that decide whether a dead object goes |
+//! | `disclaim` | callbacks that decide whether a dead object is freed |
 //! | `links` | pointers that become null |
 //! | `ephemerons` | values that live as long as their keys |
 //! | `uncollectable` | objects that stay until they are freed |
 //! | `explicit_free` | objects that the program frees itself |
 //! | `samples` | objects sampled for a heap profile |
-//! | `table` | the hash table with addresses as keys that the others use |
+//! | `table` | the hash table, keyed by addresses, that these files use |
 //!
 //! # Invariants
 //! * Objects in these tables do not move. The exceptions are samples and the values of ephemerons, whose

@@ -1,10 +1,11 @@
-//! The table of sampled objects (`observer::sampling` selects them), each recorded until it dies.
+//! The table of the objects that a heap profile samples (`observer::sampling`), each kept until its death.
 //!
 //! # Invariants
-//! * A sample may move. The table's keys are addresses, so a moved sample goes to a list. It is entered
-//!   again under its new address when the program runs.
-//! * The lists of moved and of dead samples have room for every sample, as a collection may not allocate.
-//! * The sampler is called while the program's threads run, with no lock held.
+//! * A sampled object may move. The table's keys are addresses, so a moved object's entry goes to a list. It
+//!   is entered again under the new address when the program runs.
+//! * The lists of moved and of dead objects have room for every sampled one, as a collection may not
+//!   allocate.
+//! * The sampler (the heap profile's) is called while the program's threads run, with no lock held.
 
 use crate::death::table::Table;
 use crate::trace::mark::Marker;

@@ -1,19 +1,20 @@
 //! Kept objects: objects that the program must free, and that keep alive the objects that they refer to.
 //!
 //! ```text
-//! alloc_kept   small, if no object moves    a slot for kept ones  every object of its blocks is a root
+//! alloc_kept   small, if no object moves    a slot for kept ones  all objects of its blocks are roots
 //!              else, and after `keep`       any slot              the object's address is in a root table
 //! ```
 //!
-//! Blocks of kept objects exist because a program that frees every object itself has hundreds of thousands
-//! of these. (Example: C++ with a global `operator new` whose memory the collector scans.) A table entry
-//! for each would cost more than the object.
+//! A *slot* is all objects of one size and pointer layout; a *block* is 16 KiB of them. Blocks of kept
+//! objects exist because a program that frees every object itself has hundreds of thousands of kept objects.
+//! (Example: C++ with a global `operator new` whose memory the collector scans.) A table entry for each
+//! would cost more than the object.
 //!
 //! # Invariants
-//! * Every allocated object of a kept block stays. A freed object of such a block is always on a list
-//!   until it is reused or freed (`explicit_free`).
-//! * Unused objects of a thread's run in such a block are zero. They are freed when the thread ends or
-//!   collects.
+//! * Every allocated object of a kept block stays. An object that the program frees there is always on a
+//!   list, until it is reused or a collection frees it (`explicit_free`).
+//! * A thread allocates from a *run* of free objects. Those that it has not used yet in such a block are
+//!   zero, and are freed when the thread ends or collects.
 //!
 //! Source: the uncollectable kinds of the Boehm-Demers-Weiser collector, whose blocks are roots as well.
 

@@ -1,5 +1,5 @@
-//! The calls of the heap's sizing policy: at the end of each collection, and again partway through a large
-//! budget.
+//! Calls the sizing policy, which sets the budget (bytes to allocate before the next collection): after each
+//! collection, and partway through a large budget.
 
 use crate::config::Config;
 use crate::config::sizing::Sizing;

@@ -1,5 +1,5 @@
-//! Reports of a heap's events ([`event`](crate::world::event)) to the program's hook, with the counters at
-//! that moment.
+//! Reports the steps of a heap's collections ([`event`](crate::world::event)) to the program's hook, with
+//! the counters at that moment.
 
 use crate::heap::Heap;
 use crate::heap::statistics::Stats;

@@ -1,15 +1,14 @@
-//! The collector's metadata (all memory that is not blocks or large objects), and the limit on the two
-//! together.
+//! Counts the collector's metadata (all its memory other than blocks and large objects), and limits blocks,
+//! large objects and metadata together.
 //!
 //! ```text
 //! max   |------ blocks, large objects, free blocks ------|-- kept back --|-- metadata --|
 //!                                                         tables, threads and types may grow into it
 //! ```
 //!
-//! `limit_bytes` limits blocks and large objects; `max_bytes` limits these and everything that the
-//! collector keeps to manage them. The latter is for a user who has a fixed number of megabytes. Blocks
-//! cannot use all of `max_bytes`: the part kept back leaves a full heap room for a finalizer, a thread or
-//! a type.
+//! `limit_bytes` limits blocks and large objects; `max_bytes` limits these and everything that the collector
+//! keeps to manage them. `max_bytes` is for a user who has a fixed number of megabytes. Blocks cannot use
+//! all of `max_bytes`: the part kept back leaves a full heap room for a finalizer, a thread or a type.
 //!
 //! # Invariants
 //! * Memory counts from its allocation, used or not. A collection's lists count with their greatest
@@ -18,10 +17,10 @@
 //!
 //! # Not counted
 //! * The kernel's page tables.
-//! * Freed pages that the page layer keeps for the process. They never raise the process's peak by more
-//!   than a sixty-fourth, or 2 MiB.
-//! * The cards of `tells_writes` (one byte for each page of heap), and lists of written ranges during a
-//!   cycle.
+//! * Freed pages that the page layer keeps for the process. They raise the process's peak by a sixty-fourth
+//!   of it at most, or by 2 MiB if that is more.
+//! * The cards (a byte for each page, set by programs that report writes: `tells_writes`), and lists of
+//!   written ranges during a collection in slices.
 
 use crate::config::{STACK_KEPT, STACK_WORDS};
 use crate::heap::Heap;

@@ -1,5 +1,5 @@
-//! Explicit frees ([`explicit_free`](crate::death::explicit_free)) on a heap: objects that may be reused
-//! at once, and the list of those that the next collection frees.
+//! The heap's part of explicit frees ([`explicit_free`](crate::death::explicit_free)): decides which freed
+//! objects may be reused at once, and lists those that the next collection frees.
 
 use crate::death::explicit_free::{REMEMBERED_MAX, each, end_lists};
 use crate::heap::Heap;

@@ -1,6 +1,6 @@
-//! The heap: the parts that do not depend on its plan, under the lock of the collector.
+//! The heap, except for its plan (the way to collect it), under the collector's lock.
 //!
-//! Each part has a folder and does not refer to the others. A function that needs several parts has a
+//! Each part has its own folder, and refers to no other part. A function that needs several parts has a
 //! parameter for each, or lies in a higher folder and has the heap as its parameter.
 
 pub(crate) mod decide;

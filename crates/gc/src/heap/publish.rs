@@ -1,5 +1,5 @@
-//! Publishes the collector's counters for `vellum gc-stat`, `run` and `cost`, in the process's slot on the
-//! board (shared memory).
+//! Publishes the collector's counters for `vellum gc-stat`, `run` and `cost`, on the board: shared memory in
+//! which each process has a slot.
 //!
 //! Each call adds the difference since the last call. A forked child has another slot, and publishes only
 //! the work it has done since the fork.

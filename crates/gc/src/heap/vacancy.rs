@@ -12,10 +12,11 @@
 //!  * the new region is empty then: a minor collection came before, or both regions are collected together
 //! ```
 //!
-//! The columns are the heap's regions (`plan::appel`). `.` means needed; `d` means discardable: these
-//! pages are evicted before others, without being written (the modes of `vellum_pages` define how).
-//! "Copies go" means that the collection copies objects to that region. In a plan without regions, the
-//! free blocks are the free region.
+//! The columns are the heap's regions (`plan::appel`): old objects, room for copies, new objects, free
+//! blocks, and blocks that a major collection has emptied. A minor collection is of new objects only. `.`
+//! means needed; `d` means discardable: these pages are evicted before others, without being written (the
+//! modes of `vellum_pages` define how). "Copies go" means that the collection copies objects to that region.
+//! In a plan without regions, all free blocks are the free region.
 //!
 //! Departure: if the process's own pager pages blocks, the free region is always discardable, and each
 //! block is reported as needed when it is handed out. The source rejects this for single objects as "an
@@ -23,7 +24,7 @@
 //! needed: a write to a block makes its pages needed again.
 //!
 //! # Invariants
-//! * A block that is handed out, or returned to the page layer, is in no list of flushable memory
+//! * A block that is handed out, or returned to the page layer, is in no list of discardable memory
 //!   (`block_source::occupy`, `block_source::give_back`).
 //! * The functions here are called while the program runs.
 

@@ -1,5 +1,5 @@
-//! Checks of the heap's invariants, one by one. They are slow, as they read every bitmap. All threads must
-//! be stopped.
+//! Checks the heap's invariants, one by one. The checks are slow, as they read every bitmap. All threads
+//! must be stopped.
 
 use crate::heap::Heap;
 use crate::space::block::{Block, Scan, pairs_of};

@@ -1,4 +1,4 @@
-//! Exported functions that set, read and remove finalizers, links, ephemerons and disclaimers.
+//! Exported functions that set, read and remove finalizers, links, ephemerons and disclaimers (see `death`).
 
 use crate::death::disclaim::DisclaimFn;
 use crate::death::finalizers::{Finalizer, Function, Order};

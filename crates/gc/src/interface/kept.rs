@@ -1,4 +1,4 @@
-//! Exported functions that allocate and keep uncollectable objects, and that free objects.
+//! Exported functions to allocate objects that stay until freed, to make others stay, and to free objects.
 
 use crate::config::Config;
 use crate::death::explicit_free::{REMEMBERED_MAX, is_listed, put};

@@ -1,4 +1,4 @@
-//! Exported functions on single objects (start, size, sort, resizing), and the walk over all objects.
+//! Exported functions on single objects (start, size, kind, resizing), and the walk over all objects.
 
 use crate::heap::Heap;
 use crate::heap::statistics::Stats;

@@ -1,5 +1,5 @@
-//! Exported functions that start the heap, make types, register threads, enclose blocking regions, and
-//! surround forks.
+//! Exported functions that start the heap, make types, register threads, begin and end blocking regions
+//! (code that does not touch the heap), and surround forks.
 
 use crate::config::Config;
 use crate::config::sizing::Sizing;

@@ -5,9 +5,9 @@
 //! stacks must therefore report each switch.
 //!
 //! # Invariants
-//! * Between [`stop`](fn@stop) and [`start`](fn@start) the caller is *inside* (`world::thread`) and holds
-//!   the heap's lock.
-//! * A suspended thread is stopped, or stops when it next comes out of the collector or of a blocking region.
+//! * Between [`stop`](fn@stop) and [`start`](fn@start) the caller counts as inside the collector
+//!   (`world::thread`) and holds the heap's lock.
+//! * A suspended thread is stopped, or stops when it next leaves the collector or a blocking region.
 
 use crate::instance::{INSTANCE, world};
 use crate::mutator::attach;

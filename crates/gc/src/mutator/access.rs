@@ -1,5 +1,5 @@
-//! Access to the heap for the program's threads: takes the heap's lock, and pins the objects that the
-//! caller passes.
+//! Access to the heap for the program's threads: takes the heap's lock, and pins the objects that the caller
+//! passes (keeps them at their addresses).
 
 use crate::heap::Heap;
 use crate::instance::Collector;

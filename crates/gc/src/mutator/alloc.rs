@@ -1,5 +1,5 @@
-//! The slow paths of allocation, behind the header's inline functions: the next run, the next block, a
-//! collection, large objects.
+//! The slow paths of allocation, called by the inline functions of `vellum_gc.h`: next run of free objects,
+//! next block, collection, large objects.
 
 use crate::config::Config;
 use crate::death::explicit_free;

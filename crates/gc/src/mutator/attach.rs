@@ -1,10 +1,11 @@
-//! Threads and the heap: attachment, the lock, blocking regions, and the end of a thread.
+//! Attaches threads to the heap, takes its lock for them, runs blocking regions (code that does not touch
+//! the heap), and detaches ended threads.
 //!
 //! # Invariants
 //! * A thread that waits for the heap's lock counts as blocked, so that a collection, which holds the
 //!   lock, does not wait for the thread.
-//! * A collection ignores a thread that is attaching, as the thread can hold no pointer before it has had
-//!   the lock.
+//! * A collection ignores a thread that is attaching, as the thread can hold no pointer to an object before
+//!   it has had the lock.
 
 use crate::instance::{Collector, INSTANCE, world};
 use crate::process::{loader, local, signal, thread_key, tid};

@@ -1,4 +1,4 @@
-//! Decides when an allocation collects, and whether it makes a slice, a minor collection or a whole one.
+//! Decides when an allocation collects, and what: a slice (part of a collection), new objects only, or all.
 
 use crate::config::Config;
 use crate::heap::Heap;

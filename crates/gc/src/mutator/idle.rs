@@ -1,11 +1,12 @@
-//! Slices of a collection while the program has nothing else to do ([`idle`]).
+//! Runs slices (pieces) of a collection while the program has nothing else to do ([`idle`]).
 //!
-//! A program that waits for input, or for the next frame, can offer that time for the next collection. A
-//! slice yields within about ten microseconds when another thread is ready. No slice begins while another
+//! A program that waits for input, or to draw its next picture, can offer that time for the next collection.
+//! A slice yields within about ten microseconds when another thread is ready. No slice begins while another
 //! thread runs, as the slice would stop that thread.
 //!
-//! Source: Bates, section "Improving the Results": his scheduler runs slices while no thread is ready.
-//! Yielding to threads that become ready kept slices out of the distributions of response times.
+//! Source: Bates 1999, "Reliable Benchmarking with Limbo on Inferno", section "Improving the Results". There
+//! the scheduler runs slices while no thread is ready. As slices yield to threads that become ready, they do
+//! not show in the distributions of response times.
 
 use crate::heap::Heap;
 use crate::instance::{Collector, world};

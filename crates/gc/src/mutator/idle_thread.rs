@@ -3,24 +3,25 @@
 //! ```text
 //!  program's ── blocking region ─────────────────────────────▶ leaves: a slice under way yields
 //!                  │ wakes the idle thread, if there is work          ▲
-//!  idle      asleep ──▶ are all others blocked? ──▶ slices ──▶ yields ─┘ ──▶ asleep
+//!  idle      asleep ──▶ all threads blocked? ────▶ slices ──▶ yields ─┘ ──▶ asleep
 //! ```
 //!
-//! A *blocking region* is code in which a thread has promised not to touch the heap. With the idle thread,
-//! a program that waits in such regions need not call [`idle`](fn@crate::mutator::idle::idle). The idle
-//! thread is made, if the settings enable it, when a thread first enters such a region; a forked child
-//! makes another. It runs the finalizers of objects that its collections find dead.
+//! A *slice* is a piece of a collection. A *blocking region* is code in which a thread has promised not to
+//! touch the heap. With the idle thread, a program that waits in such regions need not call
+//! [`idle`](fn@crate::mutator::idle::idle). If the settings enable it, the idle thread is made when a thread
+//! first enters such a region; a forked child makes another. The idle thread also runs the finalizers of
+//! objects that its collections find dead.
 //!
 //! # Invariants
-//! * While it sleeps it counts as blocked: no collection waits for it.
+//! * While the idle thread sleeps it counts as blocked: no collection waits for it.
 //! * It begins no slice while another registered thread runs. A slice yields to a thread that leaves its
 //!   region ([`Waiting`](crate::world::budget::Waiting)).
 //! * The last slice of a collection cannot be cut short. It is made only after all threads have been
 //!   blocked for as long as it will take.
 //! * Every thread that could be the last to run wakes it: on entering a blocking region, and on ending.
 //!
-//! Source: Bates, section "Improving the Results": slices while no thread is ready. His scheduler runs the
-//! slices; a library has no scheduler, so this thread does.
+//! Source: Bates 1999, section "Improving the Results": slices while no thread is ready. There the scheduler
+//! runs the slices; a library has no scheduler, so this thread does.
 
 use crate::instance::world;
 use crate::mutator::{attach, idle};

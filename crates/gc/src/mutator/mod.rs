@@ -13,7 +13,7 @@
 //! # Invariants
 //! * Allocation within a block takes no lock and no atomic operation.
 //!
-//! Source: Bates, "Improving the Results", for idle time and for yielding.
+//! Source for collecting in idle time and for yielding: Bates 1999, section "Improving the Results".
 
 pub(crate) mod access;
 pub(crate) mod alloc;

@@ -1,4 +1,5 @@
-//! Runs due finalizers and disclaimers, while the program's threads run and with no lock held.
+//! Calls due finalizers and disclaimers (callbacks that may keep a dead object), while the program's threads
+//! run and no lock is held.
 
 use crate::death::Deaths;
 use crate::death::disclaim::Disclaimer;

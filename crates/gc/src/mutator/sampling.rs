@@ -1,4 +1,4 @@
-//! Calls of the sampler: a sampled object is recorded when it is allocated, and reported when it has died.
+//! Calls the sampler (the heap profile): when a sampled object is allocated, and when it has died.
 
 use crate::death::samples::Token;
 use crate::heap::Heap;

@@ -1,5 +1,5 @@
-//! The source of a thread's next block: a block with room or a free one, after a collection if the budget
-//! is spent.
+//! Finds a thread's next block: one with free objects in it, or an empty one. If the allocation budget is
+//! spent, the thread collects first.
 
 use crate::instance::Collector;
 use crate::space::block::{Block, Region, Scan, count_of, pairs_of};

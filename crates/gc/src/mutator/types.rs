@@ -1,4 +1,4 @@
-//! Types and slots, each made when a program first requests it.
+//! Makes types (maps of pointers) and slots (all objects of one size and type) when they are first needed.
 
 use crate::heap::Heap;
 use crate::instance::Collector;

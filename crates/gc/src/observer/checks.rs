@@ -1,13 +1,13 @@
-//! Modes for finding errors: checks of all invariants in every phase (`paranoid`), and collections at
-//! random allocations (`eager`).
+//! Modes for finding errors: checks of all invariants in every phase (`paranoid`), collections at random
+//! allocations (`eager`), and dead objects overwritten (`poison`).
 //!
 //! The modes are settings of a heap and need no other build.
 //!
 //! ```text
 //! paranoid   check ─ retire, pin, trace ─ check ─ sweep ─ check          a broken invariant ends the process
-//! eager 1    allocate: collect ─ hand out one object                     (or make a slice, or a minor one)
-//! eager n    allocate: collect, once in n ─ hand out a run cut short     (from 64 KiB on; less often
-//!                                                                         where more than 64 n objects live)
+//! eager 1    allocate: collect ─ hand out one object                     (whole, a slice, or new objects only)
+//! eager n    allocate: collect, one time in n ─ hand out a shorter run   (once 64 KiB were allocated; less
+//!                                                                         often if over 64 n objects live)
 //! poison     sweep: overwrite dead objects                               (`sweep`)
 //! ```
 //!
@@ -15,9 +15,10 @@
 //! user finds the damage.
 //!
 //! # Random points
-//! Each allocation collects with probability 1/n, independently of all others. The inlined path has no
-//! test for this: a run is cut where the next allocation is to collect, and the slow path that follows
-//! collects. If a run is not used up to its cut, the next cut is drawn anew.
+//! Each allocation collects with probability 1/n, independently of all others. The inlined path has no test
+//! for this. A *run* is the free objects that a thread is handed at once: it is cut where the next
+//! allocation is to collect, and the slow path that follows collects. If a run is not used up to its cut,
+//! the next cut is drawn anew.
 
 use crate::config::Config;
 use crate::world::thread::Thread;

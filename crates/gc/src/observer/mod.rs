@@ -2,11 +2,11 @@
 //! and samples of objects (`sampling`).
 //!
 //! # Invariants
-//! * One word is nonzero while either is on ([`Observer::if_on`]). The allocation path reads that word
-//!   once at the end of each run, and once more after each new block. While the word is 0, this folder costs
-//!   nothing more.
-//! * The word is all that says what is on, and each feature changes its own part of it. The two are
-//!   switched on different threads, one of them without the heap's lock.
+//! * One word is nonzero while either feature is on ([`Observer::if_on`]). The allocation path reads that
+//!   word once at the end of each run, and once more after each new block. While the word is 0, this folder
+//!   costs nothing more.
+//! * No other state shows which feature is on. Each feature changes its own part of the word, because
+//!   different threads switch the two, one of them without the heap's lock.
 
 pub(crate) mod checks;
 pub(crate) mod sampling;

@@ -1,8 +1,9 @@
 //! Selection of the objects that a heap profile samples.
 //!
-//! The inlined allocation paths have no test for samples. A run ends before the object that is to be a
-//! sample. The sample is the only object of the next run, so the slow path hands it out. The [`Sampler`]
-//! draws the number of objects of a slot before the next sample.
+//! The inlined allocation paths have no test for samples. A *run* is the free objects that a thread is
+//! handed at once: it ends before the object that is to be a sample. The sample is the only object of the
+//! next run, so the slow path hands it out. For each *slot* (objects of one size and layout), the
+//! [`Sampler`] draws the number of objects before the next sample.
 //!
 //! ```text
 //! free     ▢ ▢ ▢ ▢ ▢ ▢ ▢ ▢        left = 4: the fourth object from here is the sample

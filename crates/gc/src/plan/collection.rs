@@ -1,9 +1,9 @@
 //! The steps of a whole collection, from its preparation to the return of memory.
 //!
 //! ```text
-//! prepare   loader's list, room in the lists      (locks may be taken: the world still runs)
+//! prepare   list of libraries, memory for lists   (locks may be taken: the world still runs)
 //! stop      every thread
-//! retire    the caller's unused runs and freed objects become free; other threads keep their runs
+//! retire    the caller's unused and freed objects become free; other threads keep the unused ones
 //! pin       objects that must not move, in a plan that moves others (`evacuation`)
 //! roots     static data, stacks, kept objects
 //! trace     from there, with finalizers and links

@@ -1,5 +1,5 @@
-//! The trait [`Plan`]: the decisions in which plans differ (objects to copy, the source of new memory, the
-//! steps of a collection).
+//! The trait [`Plan`] (a way to collect a heap): the decisions in which plans differ (which objects are
+//! copied, where new memory comes from, the steps of a collection).
 //!
 //! The defaults are those of a heap in which objects stay and every collection traces all of it.
 //!

@@ -1,8 +1,8 @@
-//! Evacuation, for plans that move objects: which blocks are emptied, which of their objects must stay,
-//! and where the others are copied.
+//! Evacuation, for plans (ways to collect) that move objects: which blocks are emptied, which of their
+//! objects must stay, and where the others are copied.
 //!
-//! This file chooses the blocks for the mostly-copying plan and for major collections of `appel`. For
-//! minor ones see `appel::promote`.
+//! This file chooses the blocks for the mostly-copying plan and for major collections of `appel`. For minor
+//! collections see `appel::promote`.
 //!
 //! ```text
 //! plan      choose sparse blocks, as many as can be copied into free memory       (before the world stops)
@@ -14,7 +14,7 @@
 //!
 //! # Invariants
 //! * Everything an ambiguous pointer may lead to is pinned before the first object moves.
-//! * A copy goes to a block of the same slot: size, sort and alignment are the same there.
+//! * A copy goes to a block of the same slot (objects of one size, sort and alignment).
 //! * An object for whose copy there is no room stays where it is.
 //! * The code here takes no lock and does not use the page layer while the world stands still.
 //!
@@ -23,12 +23,12 @@
 //! untyped objects in one heap. As in the source, *all* untyped objects are searched for pointers first,
 //! even dead ones: the trace finds out only later which are alive. Departures:
 //! * Objects are pinned, not pages, and the holes around them are used again (the source wasted them).
-//! * Only blocks that should be sparse, by the survivors of the last collections, are emptied
+//! * Only blocks that are expected to be sparse, by the survivors of the last collections, are emptied
 //!   ([`Young`](crate::space::survivor_statistics::Young)). Dense ones, and those whose survivors lie
-//!   together, are marked in place, which costs less. The reserve is therefore the bytes to copy and not half
-//!   of the heap (the source ran in 4.5 times its live data).
-//! * Blocks with a stopped thread's run stay. So do objects whose addresses are in tables: objects with
-//!   finalizers, keys of ephemerons, and objects that contain links.
+//!   together, are marked in place, which costs less. The memory to reserve is therefore the bytes to copy
+//!   and not half of the heap (the source ran in 4.5 times its live data).
+//! * Blocks from which a stopped thread allocates stay. So do objects whose addresses are in tables: objects
+//!   with finalizers, keys of ephemerons, and objects that contain links.
 
 use crate::death::disclaim::Disclaimers;
 use crate::death::finalizers::Finalizer;

@@ -1,8 +1,8 @@
 //! The plan `mostly_copying`: objects in sparse blocks move, unless an ambiguous pointer leads to them.
 //!
 //! # Invariants
-//! * The memory kept free for copies is at most the memory that evacuation frees, unless every object is
-//!   to move (`restless`).
+//! * The memory kept free for copies is at most the memory that evacuation frees, unless every object is to
+//!   move (the setting `restless`).
 //!
 //! Source: Smith and Morrisett 1998; [`evacuation`](crate::plan::evacuation) has the departures.
 

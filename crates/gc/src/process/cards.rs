@@ -1,4 +1,4 @@
-//! Cards: one byte for each page, which the program itself sets at each store of a pointer.
+//! Cards: one byte for each page, set by the program when it stores a pointer there, to show written pages.
 //!
 //! # Invariants
 //! * Either all addresses of the heap's span have cards, or none; cards are never unmapped.

@@ -1,8 +1,8 @@
-//! The provider of memory for heaps: the process's pager ([`vellum_pager::process`]) if it has one, else
-//! the page layer.
+//! The provider of memory for heaps: the process's pager ([`vellum_pager::process`]) if it has one, else the
+//! page layer (`vellum_pages`).
 //!
 //! # Invariants
-//! * The first query decides, for good, even in a forked child.
+//! * The first query decides which, for good, even in a forked child.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use vellum_pager::{Pager, process};

@@ -2,8 +2,8 @@
 //! they share work.
 //!
 //! Helpers are threads that are not registered with the C library ([`vellum_sys::thread`]), one for each
-//! marker beyond the first. They are made before the first collection that uses them and sleep between
-//! collections. They end with the process, or before it changes its credentials ([`bar`]).
+//! marking thread beyond the first. They are made before the first collection that uses them and sleep
+//! between collections. They end with the process, or before it changes its credentials ([`bar`]).
 //! `trace::parallel` describes their work.
 //!
 //! # Invariants

@@ -1,16 +1,17 @@
-//! Work packets: the lock-free structures by which the threads of `parallel` share the objects to scan.
+//! Work packets: buffers by which the threads of `trace::parallel` share objects to scan, without locks.
 //!
 //! ```text
 //!  blank ──claim──▶ being filled ──share──▶ full ──take──▶ being emptied onto a stack ──give back──▶ blank
 //!
-//!  idle ◀──rest── busy            closed: every member idle, and nothing is full. Only the leader closes.
+//!  idle ◀──rest── busy            closed: all members are idle, no packet is full. Only the leader closes.
 //!       ──resume─▶
 //! ```
 //!
-//! The *crew* is the set of threads that trace together, its *members*. One word holds the number of the
-//! trace, of members, and of idle members. One load therefore shows whether a trace is over. A thread that
-//! is late fails to join, as its compare-and-swap includes the number of the trace. The leader does not
-//! wait for helpers that have not begun.
+//! The first line has the states of a packet. Below are those of a *member* (one of the threads that trace
+//! together) and of the *crew* (all members). The *leader* is the thread that collects. One word holds the
+//! number of the trace, of members, and of idle members. One load therefore shows whether a trace is over. A
+//! thread that is late fails to join, as its compare-and-swap includes the number of the trace. The leader
+//! does not wait for helpers that have not begun.
 //!
 //! # Invariants
 //! * A busy member may hold packets, and entries on its own stack; an idle one holds nothing.

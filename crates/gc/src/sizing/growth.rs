@@ -12,9 +12,9 @@
 //!   the rest of the size that the heap has reached ([`Paid`]). The heap then collects, instead of growing,
 //!   if enough was allocated to pay for a scan. If the program itself collects early, its heap shrinks.
 //!
-//! While little is alive, a collection costs less than the cache misses of using more memory. The last two
-//! rules then limit the budget to the cache. (Smith and Morrisett 1998, Table 7: client times grow with the
-//! heap.)
+//! While little is alive, a collection costs less than the cache misses of using more memory. The rules with
+//! a size or a divisor then limit the budget to the cache. (Smith and Morrisett 1998, Table 7: client times
+//! grow with the heap.)
 
 use super::limits::for_copies;
 use crate::config::{Config, ROOM_MEAN, ROOM_MIN, ROOM_PART};

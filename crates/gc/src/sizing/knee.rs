@@ -16,17 +16,17 @@
 //!                      M - L (the edge)
 //! ```
 //!
-//! Beyond the edge, far more is paged than does not fit. Allocation and collection use memory in order, so
-//! each page is evicted before its turn comes: "The kernel's LRU page replacement policy interacts
-//! especially poorly with these scans" (section 3 of Cooper, Nettles and Subramanian 1992). So the cost
-//! falls up to the edge, jumps, and then falls towards S / page. The best budget is either at the edge or
-//! far beyond it. If nothing can be paged out, it is at the edge.
+//! Beyond the edge, far more is paged than the bytes that do not fit. Allocation and collection use memory
+//! in order, so each page is evicted before its turn comes: "The kernel's LRU page replacement policy
+//! interacts especially poorly with these scans" (section 3 of Cooper, Nettles and Subramanian 1992). So the
+//! cost falls up to the edge, jumps, and then falls towards S / page. The best budget is either at the edge
+//! or far beyond it. If nothing can be paged out, it is at the edge.
 //!
 //! If objects stay in place, L exceeds the live bytes, because the holes between objects cannot all be used.
 //! A heap of regions needs space for a second copy of each object that a major collection copies: L includes
 //! these copies, and r is the growth of the old region. The free region has the part of the working set that
-//! the old one leaves, as in section 3 (`modified`). The parameters that are searched there are measured
-//! here: `mem_limit` is M, and `min_old_incr` is r.
+//! the old one leaves, as in section 3 (`modified`). The parameters for which that paper searches are
+//! measured here: `mem_limit` is M, and `min_old_incr` is r.
 
 use crate::config::ROOM_MIN;
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};

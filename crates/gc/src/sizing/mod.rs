@@ -1,4 +1,4 @@
-//! Sizing: decides when to collect next, and how large the heap's regions are until then.
+//! Sizing: decides when to collect next, and how large the heap's regions (`plan::appel`) are until then.
 //!
 //! ```text
 //!   a collection ends ──▶ Seen: findings, costs, memory ──▶ Policy ──▶ Sizes
@@ -10,7 +10,7 @@
 //! The next collection begins when `free` bytes were allocated. It is a major one if the old region has
 //! reached `old_max`. A policy is a pure function: `original` and `modified` (the strategies of the source),
 //! `square_root`, or `knee`, the default without parameters. While memory is not short, `knee` uses the
-//! budget of `growth`, and otherwise the memory that `watch` has measured.
+//! budget of the file `growth`; otherwise it uses the available memory that `watch` has measured.
 //!
 //! `config::sizing` parses the user's choice; `rates` and `refault` smooth measurements. `limits` keeps the
 //! heap within the limits that it must never exceed, whatever the policy's sizes.

@@ -6,9 +6,10 @@
 //! after a minor one          the new heap is smaller by what the old one grew, but not below min_new_size
 //! ```
 //!
-//! The new heap has all of the working set that the old one does not use. The old heap fits in half of the
-//! working set, so that major collections are fast. Departure: in a heap where most objects stay, the new
-//! heap is smaller by the bytes that the next collection copies.
+//! The *new heap* is for new objects, the *old heap* for survivors. The new heap has all of the working set
+//! that the old one does not use. The old heap fits in half of the working set, so that major collections
+//! are fast. Departure: in a heap where most objects stay, the new heap is smaller by the bytes that the
+//! next collection copies.
 
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 

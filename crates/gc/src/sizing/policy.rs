@@ -1,4 +1,4 @@
-//! Sizing policies: their trait ([`Policy`]), its inputs ([`Seen`]) and its outputs ([`Sizes`]).
+//! Sizing policies (when to collect): the trait [`Policy`], its inputs ([`Seen`]) and outputs ([`Sizes`]).
 
 use crate::sizing::rates::Rates;
 

@@ -5,7 +5,7 @@
 //! of collection s are smoothed, in bytes per nanosecond of CPU time. Heaps with the same c divide a shared
 //! memory in the best way. Until the rates are measured, a program that does little but allocate is assumed.
 //!
-//! Departures: c is per MiB, and no value is called best (the authors' own unit depends on their runtime).
+//! Departures: c is per MiB, and no value is recommended (the authors' own unit depends on their runtime).
 //! The regions of a heap are sized as in `knee`.
 
 use super::knee::share;

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The target is the memory for the heap, and `held` its present bytes. `trust` is at most 1, and falls
-//! while a heap that should fit is paged all the same. A governor's advice limits the target; so do the
-//! resident bytes while the machine stalls.
+//! while a heap that should fit is paged all the same. The advice of a governor (a process that divides
+//! memory among programs) limits the target; so do the resident bytes while the machine stalls.
 
 use super::policy::Memory;
 use super::rates::Rates;

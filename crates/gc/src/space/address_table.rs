@@ -1,8 +1,8 @@
-//! From an address to its block: one subtraction, one shift, one load.
+//! Finds the block of an address: one subtraction, one shift, one load.
 //!
-//! Every block and large object starts at a multiple of [`BLOCK`] in the page layer's span. The table has one
-//! pointer for each such multiple. The table is address space; only the parts that describe blocks are ever
-//! written, and only those count as memory.
+//! Every block and large object starts at a multiple of [`BLOCK`] in the page layer's span. The table has
+//! one pointer for each such multiple. The table is reserved address space: only the parts that describe
+//! blocks are ever written, and only those count as memory.
 
 use crate::space::block::Block;
 use crate::space::block_source;

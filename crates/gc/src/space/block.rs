@@ -1,4 +1,4 @@
-//! Block descriptors: where a block lies, how it is cut, and which of its objects are allocated and marked.
+//! Block descriptors: where a block lies, its objects' size, and which of them are allocated and marked.
 //!
 //! Descriptors lie apart from the blocks they describe. Headers inside the blocks would share a few cache
 //! sets, and a mark would touch the object's page.
@@ -14,17 +14,17 @@
 //! the marks.
 //!
 //! # Invariants
-//! * Marks mean something during a collection only, or where they stay (`sticky`).
-//! * An object is allocated if its bit is set. A run handed to a thread counts as allocated whole; the part
-//!   that the thread did not use is taken back when a collection begins.
-//! * Pins mean something in blocks that are being evacuated only. An allocated object of such a block that is
+//! * Marks are valid during a collection only, unless they are kept (`sticky`).
+//! * An object is allocated if its bit is set. The free objects that a thread is handed at once (a run) all
+//!   count as allocated; the part that the thread did not use is taken back when a collection begins.
+//! * Pins are valid only in blocks that are being evacuated. An allocated object of such a block that is
 //!   marked and not pinned has moved: its first word is its new address.
 //! * Bits beyond `count` are never set, so that an address in the tail of a block is no object.
 //! * With generations (`appel`), every object in an old block is marked between collections, so that a minor
 //!   collection need not touch the block.
 //!
 //! Objects are found by multiplication: `index = offset * reciprocal / 2^32` is exact for all offsets in a
-//! block, whatever the size (the source took some 100 instructions, section 2.2.2).
+//! block, whatever the size (Smith and Morrisett 1998 took some 100 instructions, section 2.2.2).
 
 use crate::space::layout::Layout;
 use crate::space::size_class::{BLOCK, GRANULE, WORD};

@@ -1,17 +1,18 @@
-//! The source of memory for blocks and large objects: memory objects of the process's pager if the user has
-//! limited the number of page frames ([`vellum_pager::process`]), else extents of the page layer.
+//! The source of memory for blocks and large objects. If the user has limited the page frames, it is memory
+//! objects (paged ranges) of the process's pager ([`vellum_pager::process`]), else the page layer's extents.
 //!
-//! The first question settles which of the two, for good: a heap has one span. Descriptors, lists and bitmaps
+//! The first request decides between the two, for good: a heap has one span. Descriptors, lists and bitmaps
 //! are always the page layer's, so that a collection waits for a paged-out page only where it scans an
 //! object.
 //!
 //! A block that is kept for later and holds nothing is *vacant*. Vacant blocks are reported to the pager if
 //! there is one (`vellum_pages`, [`Pages::vacate`]). By default the pager takes their frames before all
-//! others, and neither writes their pages nor reads them back (Cooper, section 4.1).
+//! others, and neither writes their pages nor reads them back (Cooper, Nettles and Subramanian 1992, section
+//! 4.1).
 //!
 //! Without a pager, kept blocks are not reported while there is memory: they are few, and a report to the
-//! kernel costs more than it saves. If memory is short, or a mode is chosen, many blocks are *left* at a
-//! time: the blocks that a drifting heap leaves behind, and the ones named in `vacancy`.
+//! kernel costs more than it saves. If memory is short, or the user has chosen a mode, many blocks are
+//! reported at a time (*left*): those that a drifting heap leaves behind, and those named in `vacancy`.
 //!
 //! # Invariants
 //! * The span never changes, not even in a forked child: there memory objects are ordinary memory.

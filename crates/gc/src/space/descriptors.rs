@@ -1,4 +1,4 @@
-//! Allocates block descriptors from units of the page layer; reuses them by length, and never returns them.
+//! Allocates block descriptors from units of the page layer. Freed ones are reused by length, not returned.
 
 use crate::space::block::{BITMAPS, BITMAPS_MAX, Block, PAIRS_MAX, descriptor_bytes};
 use vellum_pages::{Buffer, OutOfMemory, Pages, UNIT};

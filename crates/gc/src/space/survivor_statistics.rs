@@ -1,5 +1,5 @@
-//! Statistics of a slot's young objects: how many survive, and whether survivors are scattered. They predict
-//! which blocks will be sparse, whether emptying them pays, and how much there will be to copy.
+//! Statistics of the young objects of a slot (one size and layout): how many survive, and how scattered.
+//! They predict which blocks will be sparse, whether emptying them pays, and how much there will be to copy.
 //!
 //! An object is young until its first collection. The sweep counts the objects that it meets in each block,
 //! and those that it leaves. Objects that the last sweep left are assumed to be alive still, so the share of

@@ -1,4 +1,4 @@
-//! Marking by frames ([`frames`](crate::process::frames)), and what the collector's own functions hold.
+//! Marks the objects that frames ([`frames`](crate::process::frames)) and the collector's functions hold.
 
 use crate::process::frames::BOTTOM;
 use crate::trace::mark::Marker;

@@ -1,9 +1,9 @@
-//! A trace alone: a graph in plain memory, without threads, pages or a program. Under Miri, which interprets
-//! it, it checks the marker's and the descriptors' use of pointers.
+//! A test that traces a graph in plain memory, without threads, pages or a program. Miri can interpret the
+//! test, and so checks how the marker and the descriptors use pointers.
 //!
-//! Blocks of three sorts lie in one piece of memory; objects refer to each other at random, by first bytes
-//! and by others. The trace must mark the objects that a search of the graph finds, with any size of the mark
-//! stack.
+//! Blocks of three sorts lie in one piece of memory; objects refer to each other at random, by the addresses
+//! of first bytes and of other bytes. The trace must mark the objects that a search of the graph finds, with
+//! any size of the mark stack.
 
 use crate::space::address_table::AddressTable;
 use crate::space::block::{BITMAPS_MAX, Block, Index, PAIRS_MAX, Scan, count_of, descriptor_bytes};

@@ -6,16 +6,16 @@
 //! at the same time have both marked the object, and both scan it. The second scan only takes time.
 //!
 //! ```text
-//! address - base  >> 4  ──▶  region of a block: 1024 bytes, of which as many are used as it has objects
+//! (block's address - heap's base) >> 4  ──▶  the block's 1024 bytes; it uses one for each of its objects
 //! ```
 //!
 //! The table is address space. Touched pages, at most a sixteenth of the heap, stay until it has shrunk.
 //!
 //! # Invariants
 //! * Between traces of several threads every byte is zero.
-//! * The bits of a block ([`Block::marks`]) are the marks of before; they are only read while several
-//!   threads mark.
-//!
+//! * A block's mark bits ([`Block::marks`]) hold the marks from before. They are only read, not written,
+//!   while several threads mark.
+
 use crate::space::address_table::AddressTable;
 use crate::space::block::{Block, Index};
 use crate::space::size_class::GRANULE;

@@ -1,4 +1,4 @@
-//! The moves of objects during a trace: the part in which plans differ.
+//! Whether a trace moves objects, and where to: the part of a trace that depends on the heap's plan.
 
 use crate::space::block::{Block, Index};
 use crate::trace::mark_bytes::Bytes;

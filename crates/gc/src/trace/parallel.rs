@@ -5,9 +5,9 @@
 //! helpers   asleep ─▶ woken ─▶ join, take a packet, trace, share ─▶ idle ─▶ … ─▶ asleep
 //! ```
 //!
-//! The leader is the thread that collects. Helpers are threads of the collector's own
-//! (`process::helpers`). The threads coordinate without locks, by
-//! [`Crew`](crate::process::work_packets::Crew).
+//! The leader is the thread that collects. Helpers are threads of the collector's own (`process::helpers`).
+//! Together they are the *members* of a crew, [`Crew`](crate::process::work_packets::Crew), and share work
+//! in packets (buffers of objects to scan) without locks.
 //!
 //! In other collectors, parallel marking makes small heaps slow: threads are woken and waited for, and
 //! find nothing to do. Helpers are therefore not used below [`LIVE_MIN`] live bytes or on one processor.

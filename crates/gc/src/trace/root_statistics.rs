@@ -1,9 +1,9 @@
 //! Statistics of ambiguous roots: words of registers, stacks and static data that look like the address of an
 //! object.
 //!
-//! Each such word costs the search for its object, and pins that. Their number, and the number of their
-//! blocks, shows what a program's stacks cost a plan that moves. The count also shows the savings possible by
-//! treating words of the same block together.
+//! Each such word costs a search for its object, and pins the object. The number of such words, and of
+//! blocks that they lead into, shows the cost of a program's stacks in a plan that moves objects. The counts
+//! also show what could be saved by treating words that lead into the same block together.
 //!
 //! # Invariants
 //! * Only words of stacks, thread-local and static data are counted: not tables, frames or objects.
@@ -11,8 +11,8 @@
 //!   number of the last scan that counted it. A block that no scan counts for 65,536 scans is missed once.
 //!
 //! # Source
-//! Smith and Morrisett 1998, Table 3: roots, promoted pages, roots a promoted page. There every page that a
-//! root led into was promoted. Here only blocks that were to be emptied are
+//! Smith and Morrisett 1998, Table 3: roots, promoted pages, roots per promoted page. There every page that
+//! a root led into was promoted. Here only blocks that were to be emptied are
 //! ([`Stats::note_promoted`](crate::heap::statistics::Stats::note_promoted)), and the room around pinned
 //! objects in them is used again.
 

@@ -1,8 +1,8 @@
 //! Events of a collection, reported to the *watcher*: a hook that the program sets (`vel_gc_on_event`).
 //!
 //! ```text
-//! one go   Begin  StopBegin StopEnd  MarkBegin MarkEnd SweepBegin SweepEnd  GoOnBegin GoOnEnd  End
-//! slices   Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  and the last slice:
+//! unsliced Begin  StopBegin StopEnd  MarkBegin MarkEnd SweepBegin SweepEnd  GoOnBegin GoOnEnd  End
+//! slices   Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  in each slice; and in the last:
 //!                 StopBegin StopEnd  MarkBegin MarkEnd SweepBegin SweepEnd  GoOnBegin GoOnEnd  End
 //! dropped  Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  End         (slices that were given up)
 //! ```
@@ -10,7 +10,7 @@
 //! # Invariants
 //! * The watcher is called with the heap's lock held. Between `StopEnd` and `GoOnBegin` all threads are
 //!   stopped as well. The watcher must not call the collector, allocate, or take a lock.
-//! * The exception is the counters: the watcher gets them as they were at the event (`heap::event`).
+//! * The watcher may read the counters: it gets them as they were at the event (`heap::event`).
 
 use crate::process::hooks::WATCHER;
 use crate::world::thread::current;

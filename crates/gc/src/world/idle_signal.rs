@@ -1,4 +1,4 @@
-//! The idle thread, which collects while the program waits: whether it is wanted or made, and its wake-up.
+//! The idle thread (it collects while the program waits): whether it is requested, or made; its wake-up.
 //!
 //! This file is separate, so that code that wakes the thread does not depend on the thread's work.
 

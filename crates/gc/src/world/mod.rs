@@ -11,7 +11,7 @@
 //!
 //! # Invariants
 //! * A thread that is inside the collector is not stopped; it stops itself when it leaves.
-//! * All fields are atomic, and are read without the heap's lock.
+//! * All fields of `World` are atomic, and are read without the heap's lock.
 
 pub(crate) mod budget;
 pub(crate) mod event;

@@ -1,4 +1,4 @@
-//! Where a thread's roots are: its stack, and its static thread-local data.
+//! Finds where a thread's roots are: its stack, and its static thread-local data.
 
 use crate::process::{arch, tid};
 use core::ffi::c_void;

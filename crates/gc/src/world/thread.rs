@@ -11,11 +11,11 @@
 //! A thread is *inside* while it changes the heap's structures or its own runs. It cannot be stopped there,
 //! but stops itself when it leaves.
 //!
-//! A thread is *blocked* while its stack is fixed: it waits for the heap's lock, or has promised not to touch
-//! the heap. A collection does not wait for it. It cannot leave that state while one runs, because leaving
-//! takes the lock that the collector holds.
+//! A thread is *blocked* while its stack is fixed: it waits for the heap's lock, or has promised not to
+//! touch the heap. A collection does not wait for it. The thread cannot leave that state while a collection
+//! runs, because leaving takes the lock that the collector holds.
 //!
-//! Records are never unmapped: a thread that ends leaves its record to the next.
+//! Records are never unmapped: a thread that ends leaves its record to the next thread.
 
 use crate::process::frames::Frame;
 use crate::process::local::{self, EMPTY, Run};

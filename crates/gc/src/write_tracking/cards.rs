@@ -1,4 +1,4 @@
-//! The cards ([`cards`](crate::process::cards)) of a range of pages: read, cleared and set.
+//! Reads, clears and sets the cards ([`cards`](crate::process::cards): write marks) of a range of pages.
 
 use crate::process::cards::first;
 use vellum_pages::PAGE;

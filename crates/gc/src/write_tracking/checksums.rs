@@ -1,15 +1,15 @@
-//! Checksums of pages, which show whether write tracking misses a write: in heaps that check themselves.
+//! Checksums of pages, by which heaps that check themselves find writes that write tracking has missed.
 //!
 //! ```text
-//! note    a page counts as unwritten from now on       its contents are summed up
-//! forget  it came to the heap, and counts as written
-//! agrees  the account says it was not written          so its contents must be the same
+//! note    a page counts as unwritten from now on       its checksum is recorded
+//! forget  it came to the heap, and counts as written   its checksum is dropped
+//! agrees  by the record of writes, it was not written  so its checksum must be the same
 //! ```
 //!
-//! A trace in slices is right if the account is, and if every scanned pointer is followed. The second is
-//! checked for objects whose words are all pointers. A word of an untyped object may be a leftover that seems
-//! to lead to a newer object: it was scanned when it led nowhere. For such objects only the first can be
-//! checked, here.
+//! A trace in slices is right if the record of writes is, and if every scanned pointer is followed. The
+//! second condition is checked for objects whose words are all pointers. A word of an untyped object may be
+//! a leftover that seems to lead to a newer object: it was scanned when it led nowhere. For such objects
+//! only the first condition can be checked, by this file.
 //!
 //! # Invariants
 //! * The sum of a page of zeros is 0, and so is the sum of an unknown page: the kernel reports nothing of

@@ -1,27 +1,27 @@
 //! Write tracking: which parts of the heap were written to since their last scan. A trace in slices has to
 //! scan these again.
 //!
-//! There are three sources; a cycle uses one:
+//! The record of writes is the heap's *account*. It has one of three sources:
 //!
 //! * *cards*, one byte a page, which the program sets itself at each store of a pointer (`vel_gc_write` of
 //!   the header), if its settings say that it does;
-//! * [the kernel's account](vellum_sys::track) of written pages, which needs nothing of the program;
-//! * [page protection](vellum_sys::guard) where the kernel has none. The program meets it. This source never
-//!   lasts beyond a cycle, and covers exactly the blocks with pointers: system calls that read into atomic
-//!   objects work.
+//! * [the kernel's record](vellum_sys::track) of written pages, which needs nothing of the program;
+//! * [page protection](vellum_sys::guard) where the kernel has none. System calls that write to such a page
+//!   fail. This source therefore never lasts beyond a *cycle* (a collection in slices). It covers blocks
+//!   with pointers only, so `read` into an object without pointers works.
 //!
 //! ```text
-//! begin, arm ──▶ nothing is written    enter: a block or large object came to the heap meanwhile
+//! begin, arm ──▶ nothing counts as written    enter: a block came to the heap meanwhile
 //! look  ──▶ the next written part, lowest address first; with `again`, it counts as unwritten from now on
 //! ```
 //!
-//! Arming, and letting go, cost some 60 ns a page and are made in pieces, too. The first write to an armed
-//! page costs ten times that. Pages in which a thread is about to allocate therefore count as written
-//! beforehand ([`Dirty::expect`]).
+//! To arm a page (so that its writes are tracked), or to end that, costs some 60 ns; both are done in
+//! pieces, too. The first write to an armed page costs ten times that. Pages in which a thread is about to
+//! allocate therefore count as written beforehand ([`Dirty::expect`]).
 //!
 //! # Invariants
 //! * A write after `arm` has reached its end, or after `look` has taken its page, is reported by a later
-//!   `look`. A page too many may be reported, but never one too few.
+//!   `look`. Too many pages may be reported, but never too few.
 //! * Blocks without pointers are left out.
 //! * Parts that `look` has taken and not reported yet wait, and are reported first.
 //! * When anything fails ([`Dirty::is_lost`]) everything counts as written.

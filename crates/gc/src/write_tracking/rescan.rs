@@ -1,8 +1,8 @@
 //! Scanning the written parts of the heap again, with the world stopped.
 //!
-//! An account (`write_tracking`) has the parts of the heap that were written to since their last scan. The
-//! objects that marked objects there lead to are marked; or they are moved, and the fields changed. If the
-//! account was lost on the way, everything counts as written.
+//! The heap's account (`write_tracking`) has the parts that were written to since their last scan. Marked
+//! objects there are scanned: objects that they refer to are marked, or moved, and the fields updated. If
+//! the account was lost on the way, everything counts as written.
 //!
 //! # Invariants
 //! * If the caller [drains](Written::drains), the mark stack is emptied after each part.

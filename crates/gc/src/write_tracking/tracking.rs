@@ -1,4 +1,4 @@
-//! The heap's account of writes, between the collections that use it.
+//! The heap's record of writes (its *account*), between the collections that use it.
 
 use crate::space::block::{Block, Region};
 use crate::write_tracking::checksums::Sums;

@@ -1,8 +1,9 @@
 //! Tests that a heap with all its metadata keeps to its maximum size. Child processes fill heaps in several
 //! ways, and the test reads their peak of resident memory.
 //!
-//! A child may take somewhat more than the maximum. The page layer keeps freed pages that do not raise the
-//! peak by more than a sixty-fourth, or 2 MiB; and reading its own statistics costs the child some memory.
+//! A child may take somewhat more than the maximum. The page layer keeps freed pages, which raise the peak
+//! by a sixty-fourth at most, or by 2 MiB if that is more. And reading its own statistics costs the child
+//! some memory.
 
 use crate::heap::wipe;
 use std::io::{BufRead, BufReader, Write};

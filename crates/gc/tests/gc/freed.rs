@@ -1,5 +1,5 @@
-//! Tests of kept objects (which stay until they are freed) and of freed ones. Several threads make, resize
-//! and free objects at random, and compare these with a model.
+//! Tests of kept objects (which stay until they are freed) and of objects that the program frees. Several
+//! threads make, resize and free objects at random, and compare these with a model.
 //!
 //! The model hides the addresses of kept objects, which thus survive only because they are kept. Each has a
 //! number at its start and at its end. One with pointers also refers to a second object with the same

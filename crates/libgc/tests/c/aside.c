@@ -1,5 +1,5 @@
-/* Tests of threads in unusual states while others collect: in a handler on an alternate stack, suspended with the allocation lock, in a library that
- * is being unloaded. Also: objects in the place of dead checked ones, and children forked while another thread is in the loader. */
+/* Tests of threads in unusual states while others collect: in a handler on an alternate stack, suspended while they hold the allocation lock, in a
+ * library that is being unloaded. Also: new objects at the addresses of dead checked ones, and forks while another thread is in the loader. */
 #define _GNU_SOURCE
 #define GC_THREADS
 #define GC_NO_THREAD_REDIRECTS

@@ -1,4 +1,4 @@
-//! The functions of `vellum_gc.h` for roots that the program registers. The collector finds all others.
+//! The functions of `vellum_gc.h` for roots that the program registers. The collector finds all other roots.
 
 use super::refused;
 use core::ffi::{c_int, c_void};

@@ -1,25 +1,25 @@
 //! A minor collection: live objects of the new region are copied to the end of the old one.
 //!
 //! ```text
-//! prepare  reserve memory for copies, by the survivors of the last one   (the program still runs)
-//! stop     take back unused runs; choose the new blocks to evacuate, except a stopped thread's run
+//! prepare  reserve memory for copies, by the last collection's survivors (the program still runs)
+//! stop     take back unused objects; choose the new blocks to evacuate, except those that threads use
 //! pin      what new untyped objects, dead or alive, lead to; objects whose addresses are in tables
 //! old      untyped objects that were written to: mark and pin what they lead to
 //! roots    ambiguous ones: mark and pin what they lead to; precise ones: put on the stack for later
 //! old      typed objects that were written to: copy what they lead to
 //! graph    copy what fields lead to, mark the rest where it is; finalizers, links, ephemerons
-//! sweep    new blocks only: those with live objects become old, the others go to the warm end of the pool
+//! sweep    new blocks only: those with live objects become old, the others go to the pool of free blocks
 //! account  clear the record of writes: survivors are old, so written fields lead to old objects only
 //! ```
 //!
 //! The work is in proportion to the survivors, to the blocks that were allocated from, and to the roots.
-//! Only one step covers the whole old region: reading the account of written pages takes a few nanoseconds
-//! for each page.
+//! Only one step covers the whole old region: reading the record of written pages, which takes a few
+//! nanoseconds for each page.
 //!
 //! # What is pinned
-//! A stack mostly pins the object that was made last, and not for long. If its block were promoted, each
-//! minor collection would leave a block with one dead object behind. A block with few live objects that is
-//! pinned for the first time therefore stays *new* once more.
+//! A stack mostly pins the object that was made last, and not for long. If its block were promoted (became
+//! old), each minor collection would leave a block with one dead object behind. A block with few live
+//! objects that is pinned for the first time therefore stays *new* once more.
 //!
 //! The next minor collection must scan the old fields that lead into such a block, written or not. These
 //! fields (*holders*, at most [`HOLDERS_MAX`](super::promote::HOLDERS_MAX)) are recorded as they are met.
@@ -28,7 +28,7 @@
 //!
 //! # Invariants
 //! * No object moves before the old untyped objects and the ambiguous roots are done.
-//! * If the account fails on the way, every old object counts as written.
+//! * If the record of writes fails on the way, every old object counts as written.
 
 use crate::heap::Heap;
 use crate::plan::appel::Appel;

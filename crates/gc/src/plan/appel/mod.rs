@@ -9,14 +9,14 @@
 //!  minor   new ─▶ old: live objects are copied behind the old ones, slot by slot;
 //!          pinned ones stay, and their blocks become old in time
 //!  major   old and new ─▶ fresh blocks, which are the old region then; for the vacated ones see `vacated`
-//!          in both kinds, dense blocks stay, unless the setting `AfterMajor` has all copied
+//!          in both kinds, dense blocks stay, unless the setting `AfterMajor` has them copied
 //! ```
 //!
 //! # What keeps minor collections small
 //! All old objects count as alive in minor collections. These scan only old objects that were written to
 //! since the last collection. `write_tracking` lists such objects, as reported by the program
-//! (`tells_writes`) or by the kernel. With neither source every collection is a major one, and the
-//! statistics count it.
+//! (`tells_writes`) or by the kernel. With neither source every collection is a major one; the statistics
+//! count these.
 //!
 //! Survivors of a minor collection become old at once, so that no old object leads to a new one after it.
 //! The exceptions are the few blocks that pinned objects keep new for one more collection; the fields that
@@ -28,7 +28,7 @@
 //! * Between collections everything in an old block is marked. A slot's list of blocks with room has old
 //!   blocks only; copies fill their holes.
 //! * While `is_known`, one of three things holds of an old object that leads to a new one. The object was
-//!   written to since the last collection, and the account lists the page. Or it lies in a block that a
+//!   written to since the last collection, and `write_tracking` lists its page. Or it lies in a block that a
 //!   thread allocates from, which counts as written. Or the field is recorded (`holders`).
 //! * Everything an ambiguous pointer may lead to is pinned before the first object moves (`evacuation`).
 //!   Of old untyped objects a minor collection scans the written parts only: in other parts, a word that
@@ -48,8 +48,8 @@
 //!   place, and its holes are filled by the next copies.
 //! * A major collection copies old and new objects together if there is room, so that new ones are not
 //!   copied twice. If not, it follows a minor collection, as in the source. An object for whose copy there
-//!   is no room stays where it is. A heap of twice the live data is therefore enough, and a larger reserve
-//!   buys speed only.
+//!   is no room stays where it is. A heap of twice the live data is therefore enough; more room for copies
+//!   adds speed only.
 //! * A program that declares few types pins most of its objects, and copying cannot bring the rest together.
 //!   If a major collection leaves more bytes between objects than in them, threads allocate there as under
 //!   mark-sweep. Those objects are old at once, so that the next collection is a major one again. Nothing is

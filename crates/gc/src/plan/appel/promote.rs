@@ -1,14 +1,15 @@
 //! The destinations of a minor collection's copies, and the old fields that lead to pinned new objects.
 //!
 //! ```text
-//! reserve  memory for copies, by the survivors of each slot in the last collection (the program still runs)
-//! holes    in the slot's old blocks are filled first, from where the last minor collection ended
-//! blocks   that are free are used next, as in other collections (`evacuation`)
+//! reserve  memory for the copies of each slot, by its last survivors       (the program still runs)
+//! fill     first the holes in the slot's old blocks, from where the last minor collection ended;
+//! then     free blocks, as in other collections (`evacuation`)
 //! ```
 //!
-//! Pinned objects stay new for one more collection, and fields of old objects that lead there are
-//! *recorded*, [`HOLDERS_MAX`] at most. The next minor collection scans these, written or not. If there
-//! are more, all pinned objects are promoted (`minor`).
+//! A *slot* is all objects of one size and layout. *Pinned* objects (which must not move) stay new for one
+//! more collection, and fields of old objects that lead there are *recorded*, [`HOLDERS_MAX`] at most. The
+//! next minor collection scans these, written or not. If there are more, all pinned objects are promoted
+//! (`minor`).
 //!
 //! # Invariants
 //! * Memory for recorded fields is allocated before the world stops.

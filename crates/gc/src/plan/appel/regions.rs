@@ -4,10 +4,10 @@
 //!   |- old ───▶ old_max |- unused: room for copies -|- free -|
 //! ```
 //!
-//! The sizes follow from the live bytes after the last major collection, the sizes set then, and the
-//! present size of the old region. Under a limit, the *reserve* is kept free for the copies of the next
-//! minor collection. The reserve is at most half of the free bytes, as in the source: if every new object
-//! survives, the copies take as much memory as the new region.
+//! New objects are allocated in the free region. The sizes follow from the live bytes after the last major
+//! collection, the sizes set then, and the present size of the old region. Under a limit, the *reserve* is
+//! kept free for the copies of the next minor collection. The reserve is at most half of the free bytes, as
+//! in the source: if every new object survives, the copies take as much memory as the new region.
 
 use super::WASTE_MIN;
 use crate::heap::Heap;

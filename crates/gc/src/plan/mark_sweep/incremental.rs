@@ -1,4 +1,4 @@
-//! Incremental collection: marking in slices (small pieces of work), between which the program runs.
+//! Incremental collection: a *cycle* of slices (small pieces of work), between which the program runs.
 //!
 //! ```text
 //! arm     writes are tracked from now on       (once: tracking goes on between cycles)  ─┐
@@ -18,8 +18,7 @@
 //! find the live ones.
 //!
 //! # Invariants
-//! * In every slice the heap's lock is held and the world is stopped; no thread is *inside*
-//!   (`world::thread`).
+//! * In every slice the heap's lock is held and the world is stopped; no thread is inside the collector.
 //! * Between slices, objects to be scanned are on the mark stack. No such object is unmapped before the end:
 //!   freed large objects wait.
 //! * A block that is added to the heap during a cycle has its free objects marked, as
@@ -27,8 +26,9 @@
 //! * A cycle that cannot go on (no memory for lists, a forked child) is dropped: its marks mean nothing then.
 //! * While writes are tracked, new objects are unmarked, whether a cycle is under way or not.
 //!
-//! Source: Bates requires slices that are bounded, driven by allocation and by idleness, and that yield at
-//! once (section "Improving the Results"). His slices are 50 blocks of copying; ours have a time limit.
+//! Source: Bates 1999, section "Improving the Results", requires slices that are bounded, driven by
+//! allocation and by idleness, and that yield at once. Slices copy 50 blocks there; here they have a time
+//! limit.
 
 use crate::death::explicit_free;
 use crate::heap::Heap;

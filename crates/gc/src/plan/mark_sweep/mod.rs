@@ -1,12 +1,12 @@
 //! The plan `mark_sweep`: no object moves, and unmarked ones are freed. Only this plan collects in slices.
 //!
-//! `incremental` collects in slices. `sticky` decides when marks are kept, so that the next collection
-//! traces new objects only; it does so in slices or in one stop (`partial`).
+//! `incremental` collects in slices. `sticky` decides when marks are kept. The next collection then traces
+//! new objects only, in slices or in one stop (`partial`).
 //!
 //! # Invariants
 //! * New objects are unmarked while writes are tracked.
 //!
-//! Source: Boehm, Demers and Shenker 1991 (slices); Bates, "Improving the Results", for their bounds.
+//! Sources: Boehm, Demers and Shenker 1991 (slices); Bates 1999, "Improving the Results" (their bounds).
 
 pub(crate) mod incremental;
 pub(crate) mod partial;

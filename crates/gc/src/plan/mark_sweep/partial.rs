@@ -7,9 +7,9 @@
 //! whole     clears all marks, traces everything
 //! ```
 //!
-//! They are for heaps without slices whose whole collections take long: a program with many live objects
-//! that makes much garbage then pays for its new objects only. Collections in slices can be partial as
-//! well (`incremental`). In both cases `sticky` decides whether a partial collection is worth it.
+//! Partial collections are for heaps without slices whose whole collections take long: a program with many
+//! live objects that makes much garbage then pays for its new objects only. Collections in slices can be
+//! partial as well (`incremental`). In both cases `sticky` decides whether a partial collection is worth it.
 //!
 //! # Invariants
 //! * Write tracking begins, for all of the heap, while the world is stopped at the end of a whole

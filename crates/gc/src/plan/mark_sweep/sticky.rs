@@ -1,4 +1,4 @@
-//! Sticky marks: the decision to keep marks, so that the next cycle traces new objects only.
+//! Sticky marks: decides when marks are kept, so that the next *cycle* (collection) traces only new objects.
 //!
 //! Objects that a collection has found alive are *old*. Their marks may be kept if writes are tracked from
 //! then on. The next cycle need not trace old objects again: every live object is old, or is reached from the
@@ -9,8 +9,8 @@
 //! whole ──▶ partial ──▶ partial ──▶ ... ──▶ whole   this one frees old objects that died meanwhile
 //! ```
 //!
-//! This has two costs. Each old page faults at its first write after any cycle, not only during one. Old
-//! objects that died stay until the next whole cycle, which comes when they may be a quarter of the
+//! Keeping marks has two costs. Each old page faults at its first write after any cycle, not only during
+//! one. Old objects that died stay until the next whole cycle, which comes when they may be a quarter of the
 //! allocation budget, or after [`PARTIAL_MAX`] partial ones.
 //!
 //! If the program writes to most old objects, or old objects die as fast as new ones, partial cycles save
@@ -18,8 +18,9 @@
 //!
 //! # Invariants
 //! * While `known`, every allocated object that is marked was alive at the last collection, and all writes
-//!   since then are in the heap's account (`write_tracking`); new objects are unmarked.
-//! * A collection at one go, a cycle's first mark, and the drop of a cycle or of the account clear `known`.
+//!   since then are in the heap's record of writes (`write_tracking`); new objects are unmarked.
+//! * `known` becomes false by a collection in one stop, by the first mark of a cycle, and when a cycle or
+//!   the record of writes is dropped.
 //!
 //! Source: Demers, Weiser, Hayes, Boehm, Bobrow and Shenker 1990, "Combining generational and conservative
 //! garbage collection". In their collector, old objects are traced again only on request; here as often as

@@ -1,4 +1,4 @@
-//! aarch64: thread-local variables, which lie above `tpidr_el0`, and the registers that a call preserves.
+//! aarch64: access to thread-local variables (above `tpidr_el0`) and to the registers that a call preserves.
 
 use core::arch::asm;
 use core::ffi::c_void;

@@ -1,5 +1,5 @@
-//! Machine-dependent code: access to the thread-local variables of `vellum_gc.h`, the registers that a
-//! call must preserve, and the side of the thread pointer on which static thread-local data lies.
+//! Machine-dependent code: access to the thread-local variables of `vellum_gc.h` and to the registers that a
+//! call must preserve; and the side of the thread pointer on which static thread-local data lies.
 //!
 //! Each machine has a file, with the same functions.
 

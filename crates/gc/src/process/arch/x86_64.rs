@@ -1,4 +1,4 @@
-//! x86-64: thread-local variables, which lie below `fs`, and the registers that a call preserves.
+//! x86-64: access to thread-local variables (below `fs`) and to the registers that a call preserves.
 
 use core::arch::asm;
 use core::ffi::c_void;

@@ -9,8 +9,8 @@
 //! Fields whose objects have not moved yet wait on the same stack and pass the same queue: the object is in
 //! the cache when it is copied.
 //!
-//! This file has the state of a trace and how it follows one pointer; `order` has the order of scanning, and
-//! `run` its fast path; `objects` scans objects, `hand_over` gives entries to other threads.
+//! This file has the state of a trace and follows one pointer. The file `order` has the order of scanning,
+//! and `run` its fast path; `objects` scans objects, and `hand_over` gives entries to other threads.
 //!
 //! # Invariants
 //! * Every object on the stack or in the queue is marked.

@@ -1,4 +1,4 @@
-//! Scanning an object: its words, its fields, or the words that a callback names; a long one in stretches.
+//! Scans an object: its words, its fields, or words that a callback names; a long object piece by piece.
 
 use super::{Marker, PART};
 use crate::process::visitor::Visitor;

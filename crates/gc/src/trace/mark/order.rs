@@ -1,7 +1,8 @@
 //! The order of scanning: the stack, the queue in front of it, and what to do when the stack is full.
 //!
-//! An entry is one of three: an object's address, with the map of a small object; a field that waits; or a
-//! part of a long object, above the address at which its scan goes on. The head of [`mark`](super) has their
+//! There are three kinds of stack entries: an object's address, for a small object with its map of pointers;
+//! a field's address, if its object may have to move; and, for the rest of a long object, the address at
+//! which its scan goes on, with the object's address on top. The head of [`mark`](super) has their
 //! invariants.
 
 use super::{ADDRESS, FIELD, MAP_SHIFT, Marker, PART, QUEUE};
