@@ -8,7 +8,8 @@
 //! ```
 //!
 //! User-space addresses have their upper 16 bits clear, so an immediate is never mistaken for a pointer, even
-//! when the collector moves objects. Floating-point numbers fit without loss: see the Scheme in `lab/scheme`.
+//! when the collector moves objects. Floating-point numbers fit without loss: with 2^48 added to their bits,
+//! and one NaN for all.
 //!
 //! # Invariants
 //! Each tag belongs to one type ([`Member`]). The tag alone therefore determines an object's type, and a

@@ -30,5 +30,6 @@ macro_rules! on_every_plan {
 }
 
 mod graph;
+mod language;
 mod limits;
 mod words;
