@@ -17,7 +17,7 @@ const CIRCLE_MAX: usize = 5;
 
 /// Parameters and fields of type `usize` outside `sys` that have an address's name, by crate: only fewer from
 /// now on. `vellum_sys::{Addr, Span}` are the types of addresses; the names are also those of some indices.
-const ADDRESSES_MAX: [(&str, usize); 8] = [
+const ADDRESSES_MAX: [(&str, usize); 7] = [
     ("crates/cost", 1),
     ("crates/gc", 1),
     ("crates/libgc", 1),
@@ -25,7 +25,6 @@ const ADDRESSES_MAX: [(&str, usize); 8] = [
     ("crates/measure", 3),
     ("crates/process", 2),
     ("crates/runtime", 3),
-    ("lab/scheme", 4),
 ];
 
 /// The crates' sources, by crate.

@@ -1,4 +1,0 @@
-;; Calls and sums.
-(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
-(display (fib 31))
-(newline)
