@@ -1,16 +1,17 @@
 //! The advice socket, at which language runtimes report the sizes of their heaps and get target sizes. The
 //! protocol is in [`vellum_wire::advice`].
 //!
-//! In each period, without blocking:
+//! In each period of the governor (the time between two decisions), without blocking:
 //!
 //! ```text
-//! accept ─▶ find the peer's job ─▶ read reports ─▶ divide the job's target by live memory ─▶ send
+//! accept ─▶ find the peer's job ─▶ read reports ─▶ share the job's target among its heaps ─▶ send
 //! ```
 //!
 //! A peer must be a process of a job; `SO_PEERCRED` gives its pid. A peer is disconnected if it belongs to
 //! no job for [`STRANGER_PERIODS`], sends anything but reports, or does not read.
 //!
-//! The sum of the heap targets of a job is the job's target minus its memory outside of heaps.
+//! A job's heaps share the job's target (the memory that the policy gives it) minus its memory outside of
+//! heaps, in proportion to their live memory.
 
 use crate::place::{Listening, Place, PlaceError};
 use rustix::io::Errno;

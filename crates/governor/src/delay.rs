@@ -1,17 +1,16 @@
 //! Estimates S, the cost of a page fault, for a job while it runs.
 //!
-//! The kernel counts a job's major faults, and its CPU time in two parts. Faults are served in system time.
-//! The CPU cost of a fault is the rise of system time beyond its usual share, divided by the faults of the
-//! same time:
+//! The kernel counts a job's major faults, user time and system time. Faults are served in system time. A
+//! fault's CPU cost is the system time beyond the usual, divided by the number of faults:
 //!
 //! S = (Δsystem − share · Δuser) / Δmajor
 //!
-//! The usual share is learnt from periods with hardly a fault. Estimates are smoothed (Nishigaki's equation
-//! 3.2). Until enough faults have been counted, S is the device's.
+//! The share, usual system time per user time, is learnt in periods with hardly a fault. Estimates are
+//! smoothed (Nishigaki 1981, equation 3.2). Until there are enough faults, S is that measured on the device.
 //!
-//! The estimate lacks the time for which a job *waits* for a device. The kernel counts that only with delay
-//! accounting (`kernel.task_delayacct`). On disks the device's measured S is therefore better, and the larger
-//! of the two is used.
+//! The estimate does not contain the time for which a job *waits* for a device. The kernel counts that only
+//! with delay accounting (`kernel.task_delayacct`). On disks the device's S is therefore better, and the
+//! larger of estimate and device's S is used.
 
 use std::time::Duration;
 

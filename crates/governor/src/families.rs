@@ -1,4 +1,4 @@
-//! Metric families (Prometheus's term for named metrics): their type, and those that several crates use.
+//! Metric families (Prometheus's term for named metrics): the type, and those that several crates share.
 //!
 //! A [`Family`] writes its rows and also gives queries its name, so no query can name a missing metric.
 //!

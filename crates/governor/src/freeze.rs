@@ -6,8 +6,8 @@
 //!
 //! Processes that were already stopped are neither stopped again nor continued.
 //!
-//! Invariant: each process is in the guardians' record before it is stopped, and each cgroup before it is
-//! frozen.
+//! Invariant: each process is in the guardians' record (of changes to undo) before it is stopped, and each
+//! cgroup before it is frozen.
 
 use crate::guardian::Guardian;
 use crate::members::{Census, Members, Roots};

@@ -10,7 +10,7 @@
 //! resume. The caller's loop is: `step`, then sleep for the returned time. Only `step` suspends jobs and
 //! reclaims memory.
 //!
-//! Invariants: no job is touched before the table is checked and the sockets and guardians exist. When a
+//! Invariants: no job is touched before the job table is checked and the sockets and guardians exist. When a
 //! governor is dropped, every job runs unlimited.
 
 use crate::advice::{self, AdviceServer, JobAdvice};

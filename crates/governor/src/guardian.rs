@@ -1,7 +1,7 @@
 //! The guardians: two small child processes that undo the governor's changes if the governor cannot.
 //!
-//! A governor that is killed, crashes or hangs must leave no job frozen. Each change is recorded, *before* it
-//! is made, in memory that the governor shares with the guardians (`record`). These only wait:
+//! A governor that is killed, crashes or hangs must leave no job frozen. Each change is recorded, *before*
+//! it is made, in memory that the governor shares with the guardians (`record`). The guardians only wait:
 //!
 //! ```text
 //! governor ─ write: processes stopped, files changed ─▶ ┌────────┐
@@ -13,9 +13,9 @@
 //! no heartbeat for LAPSE:            undo all, and continue to wait
 //! ```
 //!
-//! With two guardians, one is left if the governor and the other are killed together. If all three are
-//! killed, the record remains: `vellum govern --recover` or the next governor in its directory undoes the
-//! changes.
+//! With two guardians, one is left if the governor and the other guardian are killed together. If all three
+//! are killed, the record remains: `vellum govern --recover` or the next governor in its directory undoes
+//! the changes.
 //!
 //! A guardian allocates nothing and calls async-signal-safe functions only, so it can be forked by a process
 //! of many threads. A guardian has its own session and blocks all signals but SIGKILL, so that a signal to

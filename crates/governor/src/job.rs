@@ -1,4 +1,4 @@
-//! A job: its processes, its watch, its worth (the memory it needs), and its state.
+//! A job: its processes, its watch, its worth (the memory that it needs to run well), and its state.
 //!
 //! ```text
 //!             start/adopt                       no process left

@@ -1,4 +1,5 @@
-//! The keeper restores changed files even if this process dies, by a record and guardians as of a governor.
+//! The keeper restores files that this process has changed, even if the process is killed. For that it has a
+//! record and guardian processes, as a governor has ([`crate::guardian`]).
 //!
 //! ```text
 //! will_change(file, old content) ─▶ write ─▶ ... ─▶ put_back

@@ -1,12 +1,13 @@
-//! The governor: it gives each running job the memory at its knee, within one memory budget for all jobs.
+//! The governor: divides one memory budget among all jobs, so that each running job has enough to run well.
 //!
-//! Several jobs on one machine need more memory together than the machine has. The kernel evicts pages of all
-//! jobs by one measure of age. A page unused for a second may be worth keeping for one job and worth nothing
-//! for another, so each job has its own window ([`vellum_workset`]). The governor finds the window of each
-//! running job, and gives the job the memory of that window. If all do not fit, it suspends whole jobs.
+//! Several jobs on one machine need more memory together than the machine has. The kernel evicts pages of
+//! all jobs by one measure of age. A page unused for a second may be worth keeping for one job and worth
+//! nothing for another, so each job has its own *window*, the time for which unused pages stay
+//! ([`vellum_workset`]). The governor finds the window of each job, and gives the job the memory of that
+//! window. If not all jobs fit, it suspends whole jobs.
 //!
 //! ```text
-//! jobs.toml ─▶ Config ─▶ Governor ─▶ Job … Job         start or adopt, watch, take, suspend
+//! jobs.toml ─▶ Config ─▶ Governor ─▶ Job … Job         start or adopt, watch, reclaim, suspend
 //!                          │  │        ▲  │ claims
 //!                          │  └─ Policy┘◀─┘             the running jobs, their memory (pure)
 //!                          ├─ Guardian, Record          undo everything if the governor dies
@@ -19,7 +20,7 @@
 //! | word | meaning |
 //! | --- | --- |
 //! | job | a command started here, or a running process or cgroup, with all descendants |
-//! | worth | z(T) at the job's knee: the memory that it is given when memory is short |
+//! | worth | a job's memory at its knee, beyond which more memory is not worth its cost; given when memory is short |
 //! | squeezed | jobs hold or need more memory than the budget |
 //! | suspend | stop a whole job, and reclaim its memory if possible |
 //! | turn | the time after which a suspended job's urgency rises by one |
@@ -34,7 +35,7 @@
 //!   [`guardian::LAPSE`] if it hangs. If its guardians are killed with it, [`recover()`] or the next governor
 //!   resumes them.
 //! - No job is suspended for longer than a bound ([`policy`]), and no cgroup of ours is left.
-//! - Without privilege, the governor gives advice and suspends whole jobs; each job's state shows its means.
+//! - Without privilege, the governor only gives advice and suspends whole jobs, as each job's state shows.
 //!
 //! # Use
 //!

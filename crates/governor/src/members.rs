@@ -1,8 +1,8 @@
 //! Finds the processes of all jobs, in one scan of `/proc`.
 //!
 //! A process belongs to a job if it is the job's first process, if its parent belongs to the job, or if it
-//! belonged at an earlier scan. An orphan belongs to the job in whose session it is. The members of an
-//! adopted cgroup are those that the kernel lists.
+//! belonged to the job at an earlier scan. An orphan belongs to the job in whose session it is. The members
+//! of an adopted cgroup are those that the kernel lists.
 //!
 //! A process that leaves both parent and session (a daemon's double fork) between two scans is lost. A job
 //! with its own cgroup loses none.

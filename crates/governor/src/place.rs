@@ -1,4 +1,4 @@
-//! The directory of the sockets, which only this user can write to. The first possible path is used:
+//! Makes the directory of the governor's sockets, writable by this user only, at the first usable path:
 //!
 //! ```text
 //! DIR                                   with sockets = "DIR" in the job table

@@ -3,26 +3,27 @@
 //!
 //! ```text
 //! claims (need · kept) ─▶ order ─▶ admit while it fits ─┬─▶ runs: target = need + its share of the rest
-//!   budget, machine,       urgency + turns waited       │         take = its part of the excess, if squeezed
-//!   brake, slots                                        └─▶ suspended: all that can be reclaimed
+//!   budget, machine,       urgency + turns waited       │         reclaim its part of the excess
+//!   brake, slots                                        └─▶ suspended: reclaim all that can be reclaimed
 //! ```
 //!
 //! # Rules
 //!
-//! 1. A job *needs* its worth, z at its knee, or the memory that it holds if the worth is not known. A job
-//!    from which nothing can be reclaimed (no privilege, no swap) needs at least the memory that it holds,
-//!    and *keeps* that while suspended. If nothing can be reclaimed only while it runs, it needs as much, but
-//!    keeps nothing while suspended.
-//! 2. No memory is reclaimed from any job while all fit: windows beyond the knee are wasted only when another
-//!    job needs the memory.
+//! 1. A job *needs* its worth (the memory of its working set at the knee), or the memory that it holds if
+//!    the worth is not known. A job from which nothing can be reclaimed (no privilege, no swap) needs at
+//!    least the memory that it holds, and *keeps* that while suspended. If memory can be reclaimed from it
+//!    only when it is suspended, it needs as much, but keeps nothing while suspended.
+//! 2. No memory is reclaimed from any job while all fit: memory beyond the knee is wasted only when another
+//!    job needs it.
 //! 3. If the needs do not fit, jobs are suspended whole, the least urgent first: some jobs at their knee do
 //!    more work than all jobs below it.
-//! 4. A suspended job's urgency rises by one with each turn that it waits. A resumed job is not suspended for
-//!    a turn (or half of the bound of rule 7, if that is less). While the first waiting job does not fit, no
-//!    other is resumed before it. Each job therefore runs again, whatever its urgency and size.
+//! 4. A suspended job's urgency rises by one with each *turn* (set time) that it waits. A resumed job is not
+//!    suspended for a turn (or half the bound of rule 7, if less). While the first waiting job does not fit,
+//!    no other is resumed before it. Each job therefore runs again, whatever its urgency and size.
 //! 5. The first job in the order always runs, whatever it needs: a single job is never stopped for its size.
-//! 6. While tasks stall on memory for more than the brake allows, nothing is reclaimed. If that lasts, and
-//!    the governed jobs wait for faults as much, the number of running jobs (*slots*) falls by one.
+//! 6. While tasks stall on memory for a larger share of the time than the *brake*, nothing is reclaimed. If
+//!    that lasts, and the governed jobs wait for faults as much, the number of running jobs (*slots*) falls
+//!    by one.
 //! 7. No job is suspended for longer than a bound. The job that waits longest is *due* when its time is over,
 //!    or earlier, so that the jobs after it become due one by one, evenly. A due job runs whatever the needs.
 //!    Among equally urgent jobs, the job that has run longest stops for it first.
@@ -32,8 +33,8 @@
 //! - The needs of the running jobs fit in the budget. Exceptions: one job runs alone, the overload began at
 //!   the last decision, or a due job has just been resumed.
 //!
-//! Source: Nishigaki, section 5: a window for each job, and the degree of multiprogramming that follows.
-//! Departure: load control by urgency and turns, the brake, and the memory that the machine itself needs.
+//! Source: Nishigaki 1981 (see `vellum_workset`), section 5: a window for each job, which sets the number of
+//! running jobs. Departures: urgency and turns, the brake, and the memory that the machine itself needs.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Undoes the changes of a governor that was killed together with its guardians.
 //!
-//! The next governor in the same directory does the same; this function is for the case that none is started.
+//! The next governor in the same directory does the same; this function serves if no governor is started.
 
 use crate::place::{self, PlaceError};
 use crate::record::{Record, Recovered};

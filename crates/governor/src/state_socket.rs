@@ -1,5 +1,5 @@
 //! The state socket, which `vellum top` reads: each client gets the governor's state in every period, as a
-//! line of JSON, until one side closes.
+//! line of JSON, until one side closes the connection.
 //!
 //! Only the governor's own user (and root) may connect. Data sent by a client are ignored. A slow client gets
 //! only whole lines: a line sent in part is completed first. A client that makes no progress for

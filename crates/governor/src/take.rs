@@ -11,14 +11,15 @@
 //! No means is a hard limit: lowering a hard limit under a running job can kill it. Without swap, anonymous
 //! memory stays resident.
 //!
-//! [`Means::Evict`] is Nishigaki's means, eviction by age. The job's watch ages its cgroup at each look
-//! ([`vellum_kernel::generations`]). If that was more than half a window ago, the governor ages it, except
-//! during a cycle. Only generations that ended a whole window ago are evicted. With four generations, pages
-//! are evicted when they have been idle for one to two windows.
+//! [`Means::Evict`] evicts by age, as Nishigaki 1981 does (see `vellum_workset`). The job's watch ages the
+//! job's cgroup (begins a generation of pages) at each look ([`vellum_kernel::generations`]). If the last
+//! ageing was more than half a window ago, the governor ages it, except during a sample of the watch. Only
+//! generations that ended a whole window ago are evicted. With four generations, pages are evicted when they
+//! have been idle for one to two windows.
 //!
-//! Departure: Nishigaki evicts page by page. Without generations, accessed bits of another process's *pages*
-//! need a further privilege, so [`Means::PageOut`] works by mappings only. From a job with one large mapping,
-//! part of which is in use, it reclaims nothing before the job is suspended.
+//! Departure: Nishigaki evicts page by page. Without generations, reading which *pages* of another process
+//! were accessed needs a further privilege, so [`Means::PageOut`] works by mappings only. From a job with
+//! one large mapping, part of which is in use, it reclaims nothing before the job is suspended.
 
 use crate::guardian::Guardian;
 use crate::members::Members;

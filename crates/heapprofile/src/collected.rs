@@ -1,4 +1,4 @@
-//! Samples of a garbage collector's objects, in the same profile as the samples of blocks.
+//! Records samples of a garbage collector's objects, in the same profile as the samples of `malloc`'s blocks.
 //!
 //! The collector draws its samples by [`passing`] and [`is_due`], as `malloc` does for blocks. It stores the
 //! result of [`record`] for each sampled object, and calls [`remove`] once the object has died. An object

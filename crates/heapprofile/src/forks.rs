@@ -1,8 +1,8 @@
 //! The handlers of the profile around `fork`.
 //!
-//! A fork takes the lock, so that no change is under way. The child begins with an empty profile of its own,
-//! since the inherited one is its parent's. If the lock does not come free in time, the child's copy of the
-//! state may be half changed; the child then samples nothing.
+//! A fork takes the profile's lock, so that no change is under way. The child begins with an empty profile of
+//! its own, since the inherited one is its parent's. If the lock does not come free in time, the child's copy
+//! of the state may be half changed; the child then samples nothing.
 
 use super::PROFILE;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! The index of stacks and of lines of Python: a hash table of the numbers of their entries in the part.
+//! Finds the entry of a stack or of a line of Python in this process's part of the file, by a hash table.
 //!
 //! Hashes touch all pages of a table. The index therefore has several levels, each twice as long as the level
 //! before. A level is used once the previous one is half full: a process with few stacks touches few pages.

@@ -13,10 +13,10 @@
 //! free ─▶ not this thread's slab ─▶ of the sample heap? marked? ─┘
 //! ```
 //!
-//! `vellum cost` also records stacks (`vellum-recorder`); common code is in `vellum-stacks`. The two count in
-//! different ways. This sampler keeps the set of live blocks, each with its whole stack, under one lock: only
-//! for samples is that cheap enough. `vellum cost` counts every operation, so its usual path is one probe by
-//! the return address, without a lock or a walk.
+//! `vellum cost` also records stacks (`vellum-recorder`); common code is in `vellum-stacks`. The recorders
+//! count in different ways. This one keeps the set of live blocks, each with its whole stack, under one lock:
+//! only for samples is that cheap enough. `vellum cost` counts every operation, so its usual path is one
+//! probe by the return address, without a lock or a walk.
 //!
 //! | module | concept |
 //! | --- | --- |
@@ -38,9 +38,9 @@
 //! allocated before the profile began.
 //!
 //! # Signal handlers, forks, threads
-//! The lock is held for moments, mostly inside the gate of the thread's heap, and waiting for it is bounded.
-//! An allocation that does not get the lock is not sampled; a free that does not get it is done later
-//! (*deferred*). A signal handler that interrupts the lock's holder never waits for it. For forks see
+//! The lock is held for moments, mostly inside the gate (lock) of the thread's heap. Waiting for it is
+//! bounded. An allocation that does not get the lock is not sampled; a free that does not get it is done
+//! later (*deferred*). A signal handler that interrupts the lock's holder never waits for it. For forks see
 //! `forks`.
 
 #![cfg_attr(not(test), no_std)]

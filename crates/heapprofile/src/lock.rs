@@ -1,7 +1,7 @@
 //! The lock of the profile: it is held for moments, and a thread tries to take it for a bounded time.
 //!
-//! The lock is taken inside the gate of the thread's heap. A signal handler that interrupts the holder finds
-//! itself inside the gate, and so does not try to take the lock.
+//! The lock is taken inside the gate (the allocator's lock) of the thread's heap. A signal handler that
+//! interrupts the holder finds that its thread is inside the gate, and so does not try to take the lock.
 
 use super::{PROFILE, State};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -4,7 +4,7 @@
 //! - A forked child has no part, whatever call forked it. The state of the parent's part is on a page that
 //!   the kernel clears in a child (`MADV_WIPEONFORK`). The child's first sample takes another part.
 //! - A child that shares its parent's memory (`vfork`) uses the parent's part.
-//! - A *generation* distinguishes blocks that were sampled before a fork from those of the process itself.
+//! - A *generation* number separates blocks that a process sampled from those inherited from its parent.
 //! - The file's memory is allocated a step ahead, as a write to a full file system would end the process.
 
 use core::ffi::CStr;

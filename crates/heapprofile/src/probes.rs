@@ -2,9 +2,9 @@
 //! agents of OpenTelemetry) find them by the note section `.note.stapsdt`.
 //!
 //! A probe is one `nop`, which a tracer replaces. Only the path of sampled blocks has probes, so they cost
-//! nothing where none is sampled. A note is laid out as in SystemTap's `sys/sdt.h`: three addresses and three
-//! texts. The addresses are the probe's, a section's for prelinking (none) and a semaphore's (none). The
-//! texts are provider, name, and arguments (`SIZE@OPERAND`, negative if signed).
+//! nothing while no block is sampled. A note is laid out as in SystemTap's `sys/sdt.h`: three addresses and
+//! three texts. The addresses are the probe's, a section's for prelinking (none) and a semaphore's (none).
+//! The texts are provider, name, and arguments (`SIZE@OPERAND`, negative if signed).
 
 use core::arch::asm;
 

@@ -1,9 +1,9 @@
-//! Lines of Python on the stack of a sampled block.
+//! Finds the lines of Python on the stack of a sampled block.
 //!
 //! They are read from the interpreter's frames ([`vellum_unwind::Interpreter`]). The kernel does all reads:
 //! if an interpreter's layout does not match its version, lines are missing, but the program does not crash.
 //!
-//! A line is entered in the part once ([`EntryKind::Line`]), under a hash of its number and names.
+//! A line is entered in the file (`part`) once ([`EntryKind::Line`]), under a hash of its number and names.
 
 use super::walk::Stack;
 use core::ffi::{CStr, c_void};

@@ -1,10 +1,11 @@
 //! The choice of the blocks to sample, and the number of blocks and bytes that a sample stands for.
 //!
 //! Samples are the points of a Poisson process over the bytes that are allocated, one every *interval* on
-//! average. The gaps between points are exponential, `-interval · ln(u)`. A block is sampled if a point falls
-//! on it. The gaps are memoryless, so bytes may be counted in any order that is independent of the points:
-//! here by thread and size class. A block of `s` bytes has a point with the probability `p(s) = 1 - exp(-s /
-//! interval)`. Before the next sample, `floor(gap / s)` whole blocks pass, which is geometric with that `p`.
+//! average. The gaps are exponential, `-interval · ln(u)` with uniform `u`. A block is sampled if a point
+//! falls on it. The gaps are memoryless, so bytes may be counted in any order that is independent of the
+//! points: here by thread and size class. A block of `s` bytes has a point with the probability
+//! `p(s) = 1 - exp(-s / interval)`. Before the next sample, `floor(gap / s)` whole blocks pass, a geometric
+//! number with that `p`.
 //!
 //! **The estimator.** A sampled block stands for `1 / p(s)` blocks. Let `X_i` be 1 for a sampled block and 0
 //! for others. As `E[X_i] = p(s_i)`, `E[sum X_i · y_i / p(s_i)] = sum y_i` for any quantity `y` of blocks

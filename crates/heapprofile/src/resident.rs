@@ -3,20 +3,20 @@
 //! ```text
 //! /proc/self/smaps ─▶ resident bytes of each mapping ─▶ outside the allocator: code, stacks, files, …
 //!                                                    └▶ the allocator's span: resident, marked
-//! mincore, slab by slab ─▶ resident pages of slabs, less what their blocks in use hold: holes, by class
-//! the page layer's count ─▶ cached;  what is left of the span: blocks in use
+//! mincore, slab by slab ─▶ resident bytes of slabs − bytes of blocks in use there = holes, by size class
+//! the page layer's count ─▶ cached;  the rest of the span: blocks in use
 //! ```
 //!
-//! The sum of the kinds is therefore the kernel's figure. *Marked* pages may be taken by the kernel at any
-//! time. Threads run during the count: a change in that time may or may not be counted.
+//! The sum of all uses is therefore the kernel's figure. The kernel may take *marked* pages at any time
+//! (`MADV_FREE`). Threads run during the count: a change in that time may or may not be counted.
 //!
 //! # Stacks that pin holes
-//! A slab cannot be returned while one of its blocks is in use, nor can a page. Sampled blocks have stacks,
-//! but lie in the slabs of the sample heap. Each record therefore has its *neighbours*, the slab that would
-//! have served the request unsampled. A block with few neighbours left pins much free memory. Its weight is
-//! the number of blocks that it stands for, times the holes of that slab for each block in use there. A
-//! class's holes are divided among its samples in proportion to these weights. A block whose slab is gone or
-//! unknown has the average weight of its class.
+//! Neither a slab nor a page can be returned while a block in it is in use. Only sampled blocks have known
+//! stacks, but they lie in slabs of their own (the sample heap). The record of a sample therefore has the
+//! slab that would have served the request unsampled. The blocks there are the sample's *neighbours*: with
+//! few left, much free memory is pinned. A sample's weight is the number of blocks that it stands for, times
+//! the holes of that slab for each block in use there. A class's holes are divided among its samples in
+//! proportion to these weights. A block whose slab is gone or unknown has the average weight of its class.
 
 use super::live::Sample;
 use core::sync::atomic::Ordering::{Relaxed, Release};

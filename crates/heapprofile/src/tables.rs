@@ -1,8 +1,8 @@
 //! The large tables of a profile: known instructions and lines, the index of stacks, and buffers for counting
 //! resident memory.
 //!
-//! All are zero at first, and are cleared for each new part. Clearing drops their pages: writes would fill
-//! them.
+//! All are zero at first, and are cleared for each new part. Clearing drops their pages, since writing zeros
+//! would make all of them resident.
 
 use super::index::Index;
 use super::part::Part;

@@ -1,8 +1,8 @@
-//! The stack of a sampled block: its frames, innermost first, without those of this library and of libgc's
-//! interface over it.
+//! Walks the stack of a sampled block: its frames, innermost first, without those of this library and of
+//! `libgc`.
 //!
-//! - Frames are walked as by C++ exceptions. The rule that leads from an instruction's frame to its caller's
-//!   is computed once for each instruction, and stored with the number of its module.
+//! - Frames are walked as by C++ exceptions. The rule that leads from an instruction's frame to the caller's
+//!   frame is computed once, and stored with the number of the instruction's module.
 //! - Modules (the program and its libraries) may be unloaded (`dlclose`). A stored rule is valid while its
 //!   module has the same range, path and dynamic section, which the loader reports anew for each stack.
 //! - Code made at run time, and some code of compilers, has no tables. There the walk follows the frame

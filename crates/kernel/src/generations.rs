@@ -11,7 +11,7 @@
 //! all older        and not later      and not later
 //! ```
 //!
-//! As of the last ageing, the pages of generation g and younger are those referenced since g began. The
+//! As of the last ageing, the pages of generation g and younger are the pages referenced since g began. The
 //! pages of g and older have not been referenced since g + 1 began. When a fifth generation is needed, the
 //! oldest two are joined. The order of references is therefore known for the last three ageings only.
 //!

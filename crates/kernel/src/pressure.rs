@@ -2,7 +2,7 @@
 //! `cpu` for the machine, `memory.pressure` for a cgroup of version 2.
 //!
 //! ```text
-//! some avg10=12.50 avg60=1.00 avg300=0.10 total=4711      percent of ten seconds; total microseconds
+//! some avg10=12.50 avg60=1.00 avg300=0.10 total=4711      avg10: percent of ten seconds; total: microseconds
 //! full avg10=0.00 avg60=0.00 avg300=0.00 total=1
 //! ```
 //!

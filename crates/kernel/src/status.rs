@@ -1,4 +1,4 @@
-//! Memory, threads and capabilities of a process, from `/proc/PID/status`: no page table is walked.
+//! Memory, threads and capabilities of a process, from `/proc/PID/status`: the kernel walks no page table.
 
 use crate::file::{Unreadable, text};
 use crate::{Bytes, Pid};

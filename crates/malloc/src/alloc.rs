@@ -1,8 +1,8 @@
-//! `malloc`, `calloc` and `free`: fast paths, which are inlined into the exported symbols, and slow paths.
+//! The fast paths of `malloc`, `calloc` and `free`, inlined into the exported functions, and the slow paths.
 //!
-//! A fast path makes no call, takes no lock, and has no test for special cases. A thread without a heap has
-//! the empty heap, whose lists are empty. A request of zero bytes has class 0, whose list is always empty. A
-//! null address lies outside the span of blocks, like an address of another allocator.
+//! A fast path makes no call, takes no lock, and has no test for special cases, which fail its usual tests. A
+//! thread without a heap has the empty heap, whose lists are empty. A request of zero bytes has size class 0,
+//! with an empty list. Null lies outside the address range of blocks, like an address of another allocator.
 
 use crate::class::{CLASSES, COARSE_GRANULE, FINE_MAX, GRANULE, SMALL_MAX, bytes_of};
 use crate::errno::out_of_memory;

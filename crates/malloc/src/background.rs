@@ -1,13 +1,14 @@
-//! Background work on the heaps of idle threads, by the page layer's helper thread; and `malloc_trim`'s work.
+//! Returns free memory of heaps: in the background by the page layer's helper thread, and for `malloc_trim`.
 //!
-//! A heap is idle if its gate ([`crate::gate`]) was not passed between two ticks of the helper. Its thread
-//! sleeps, does other work, or takes fast paths only. Usually once in such a pause, the helper closes the
-//! gate and returns spare units, and slabs whose last blocks other threads have freed. It leaves slabs in
-//! which the thread has a block, as the thread may free the block at this moment. It also leaves the lists
-//! that `malloc` pops from (at most one slab for each class), unless the heap has no thread.
+//! A heap is *idle* if its thread did not enter the heap's gate (a lock, [`crate::gate`]) between two ticks
+//! of the helper. The thread sleeps, does other work, or takes fast paths only. Usually once in such a time,
+//! the helper closes the gate. It returns spare units (64 KiB each), and slabs whose last blocks other
+//! threads have freed. It leaves slabs in which the thread has a block, as the thread may free the block at
+//! this moment. It also leaves the lists that `malloc` pops from (at most one slab for each class), unless
+//! the heap has no thread.
 //!
-//! Slabs that stay return the pages on which no block is in use ([`crate::scavenge`]). The helper visits a
-//! few slabs while a gate is closed, opens the gate for a moment, and continues.
+//! Of slabs that stay, the helper returns the pages on which no block is in use ([`crate::scavenge`]). The
+//! helper visits a few slabs while a gate is closed, opens the gate for a moment, and continues.
 
 use crate::heap::{Heap, LOST};
 use crate::pass::VISITORS_SLABS;

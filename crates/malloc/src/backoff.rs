@@ -1,5 +1,5 @@
-//! The schedule of counting the figures of `gauges`: a count takes a small share of the time, and the pauses
-//! between counts grow while nothing happens.
+//! Decides when the process's memory figures (`gauges`) are counted again. Counting takes a small share of
+//! the time, and the pauses between counts grow while nothing happens.
 
 /// The shortest pause after a count, in durations of the count.
 const REST: u64 = 200;

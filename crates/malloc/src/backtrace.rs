@@ -1,4 +1,4 @@
-//! The stack that led to a misuse, printed without allocating: one line for each frame.
+//! Prints the stack that led to a misuse of memory, without allocating: one line for each stack frame.
 //!
 //! ```text
 //!   at libfoo.so+0x1234

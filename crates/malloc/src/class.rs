@@ -1,9 +1,9 @@
-//! Size classes: the block sizes. Requests of similar sizes get blocks of one class, from the same slabs.
+//! Size classes: the block sizes. Requests of similar sizes get blocks of one class.
 //!
 //! Up to [`EXACT_MAX`] there is a class for every 16 bytes. Half of all requests are that small, and a step
 //! of 16 wastes less than the header of a boundary-tag allocator. Above, up to [`SMALL_MAX`], each doubling
 //! has eight classes, so that at most one ninth of a block is lost. More classes would waste less in blocks
-//! and more in partly empty slabs. Larger blocks are whole extents of the page layer.
+//! and more in partly empty slabs (each slab has one class). Larger blocks are runs of whole pages.
 //!
 //! ```text
 //! class   0        1   2   3  ..  16    17    18  ..  24    25  ..  32    33  ..    64

@@ -1,9 +1,9 @@
 //! A heap's countdown to its next sample (a block that the sampler records), without a test on the fast path.
 //!
-//! `malloc` pops blocks off `free[c]`, the list of class `c`, without a test. The list is therefore cut
-//! before the next sample, and the rest of the fetched blocks is **withheld**. The request that finds the
-//! list empty is the sample, whose block comes from the sample heap ([`crate::sampling`]). The withheld
-//! blocks are the next list, which is cut before the sample after that.
+//! `malloc` pops blocks off `free[c]`, the list of size class `c`, without a test. When blocks are fetched
+//! for the list, it therefore gets only those for the requests before the next sample; the rest is
+//! **withheld**. The request that finds the list empty is the sample, whose block comes from the sample heap
+//! ([`crate::sampling`]). The withheld blocks are then the next list, which is cut in the same way.
 //!
 //! ```text
 //! fetched   ▢ ▢ ▢ ▢ ▢ ▢ ▢ ▢        left = 4: the fourth request from now is the sample
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! # Invariants
-//! - `left[c]` is the number of requests up to and with the sample, without those that the blocks of
-//!   `free[c]` serve. It is 0 if no number was drawn, as in all heaps while nothing is sampled.
+//! - `left[c]` is the number of requests until the sample, the sample included, without those that the blocks
+//!   of `free[c]` serve. It is 0 before a number is drawn, as in all heaps while nothing is sampled.
 //! - Blocks are withheld only while `left[c]` is 1.
 //! - If blocks of a list are returned unused, `left[c]` grows by their number ([`Countdown::returned`]):
 //!   samples depend on requests alone.

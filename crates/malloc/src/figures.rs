@@ -2,9 +2,9 @@
 //!
 //! The fast paths count nothing. A count visits all slabs while threads run, so a block that changes during
 //! the count may or may not be counted. Slabs count blocks on a heap's own list as in use, so these lists are
-//! walked and subtracted. A walk ends at a block without a valid seal, as another thread may be changing the
-//! list. The page layer is locked while a list is walked: the slab of the list's blocks can neither be
-//! unmapped nor become inaccessible.
+//! walked and their blocks subtracted. A walk ends at a block without a valid seal (`seal`), as another
+//! thread may be changing the list. The page layer is locked while a list is walked: the slab of the list's
+//! blocks can neither be unmapped nor become inaccessible.
 
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;

@@ -1,6 +1,6 @@
-//! Returns a heap's free memory: lists to their slabs, and slabs without a block in use to the page layer.
+//! Returns free blocks on a heap's lists to their slabs, and slabs with no block in use to the page layer.
 //!
-//! A thread's end, `malloc_trim` and the helper thread cause this. All functions run inside the heap's gate.
+//! Used at a thread's end, by `malloc_trim` and by the helper thread, inside the heap's gate (its lock).
 
 use crate::class::CLASSES;
 use crate::heap::{Bin, Heap};

@@ -1,6 +1,6 @@
 //! The gate of a heap: a lock by which either the heap's thread or the helper thread changes the heap.
 //!
-//! The thread enters on each of its slow paths, so entering must cost almost nothing. The helper closes the
+//! The thread enters the gate on each slow path, so entering must cost almost nothing. The helper closes the
 //! gate a few times a second at most. The algorithm is Dekker's, with a fence on the helper's side only:
 //!
 //! - the thread stores *inside* and then loads *closed*, with a compiler fence between the two;
@@ -11,7 +11,7 @@
 //! touch their data (the heap's lists, and `free` and `needed` of slabs with blocks in use). Without
 //! `membarrier` only the thread ever enters, and an idle thread's free slabs stay until its next call.
 //!
-//! `turns` is odd while the thread is inside. It never falls: if two readings are equal, the thread was idle.
+//! `turns` is odd while the thread is inside, and only grows: between two equal readings, nobody entered.
 
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use vellum_sys::thread;

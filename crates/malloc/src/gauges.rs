@@ -1,4 +1,4 @@
-//! Publishes the process's memory figures on the board: now and then by the helper thread, and at exit.
+//! Publishes the process's memory figures on the board (a file that others read): now and then, and at exit.
 
 use crate::figures::figures;
 use crate::registry;

@@ -8,13 +8,13 @@
 //! ```
 //!
 //! `malloc` pops `free[c]`, where `c` is the size class; `free` pushes on the list of the block's slab. An
-//! empty `free[c]` is filled from an awake slab (its whole list), a slab of a heap whose thread has ended,
-//! one more page of the class's newest slab, or a new unit. This order uses touched memory first. Blocks in
-//! `free[c]` count as in use, so that their slab is not returned.
+//! empty `free[c]` is filled from one of four sources. They are an awake slab (its whole list), a slab of an
+//! ended thread's heap, one more page of the class's newest slab, and a new unit. This order uses touched
+//! memory first. Blocks in `free[c]` count as in use, so that their slab is not returned.
 //!
-//! A slab that is not awake wakes after a few frees ([`Shape::wake`](crate::class::Shape)). If `free[c]` is
-//! empty then, the slab's free blocks go there at once: a program that allocates and frees in turn uses a few
-//! warm blocks. A slab whose blocks are all free is returned as a unit.
+//! A slab whose free blocks were taken is *asleep*; it wakes after a few frees
+//! ([`Shape::wake`](crate::class::Shape)). If `free[c]` is empty then, the slab's free blocks go there at
+//! once: a program that allocates and frees in turn reuses a few blocks. A wholly free slab is returned.
 //!
 //! # Invariants
 //! - Every block of `free[c]` belongs to one slab of class `c`.
@@ -22,8 +22,8 @@
 //!   is awake.
 //! - A slab is returned only if it has no block in use and none on its remote list, and is not *notified*
 //!   ([`crate::remote`]).
-//! - A slab asleep has a block in use: its free blocks have reached neither of the two thresholds, whose sum
-//!   is at most the capacity. The slab being carved may have fewer blocks than that; see `sweep`.
+//! - A slab asleep has a block in use: frees by the owner and by others are each below a threshold, and both
+//!   thresholds together are at most the capacity. A slab being carved may have less: see `sweep`.
 
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::countdown::Countdown;

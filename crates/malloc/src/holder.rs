@@ -1,4 +1,4 @@
-//! The holder of a block: a slab, the page layer, the pager or another allocator, found from its address.
+//! Finds the holder of a block from its address: a slab, the page layer, the pager or another allocator.
 
 use crate::slab::Slab;
 use crate::small::check_live;

@@ -1,12 +1,12 @@
-//! Length words: the lengths of large blocks, in the side table. With them, neither `free` nor
-//! `malloc_usable_size` of a shorter block calls the page layer. A unit that is no slab has a word for each
-//! page in the second half of its description ([`Slab::lengths`]).
+//! Length words: the lengths of large blocks, in the side table, which describes each unit (64 KiB). With
+//! them, neither `free` nor `malloc_usable_size` calls the page layer for most blocks. A unit that is no slab
+//! has a word for each page in the second half of its description ([`Slab::lengths`]).
 //!
 //! | word | meaning for its page |
 //! | --- | --- |
 //! | 0 | not the start of a block, or only the page layer has the block's length |
 //! | n | the start of a block in use of n pages |
-//! | n, [`KEPT`] | the start of a block of n pages in some magazine: freeing it again is refused |
+//! | n, [`KEPT`] | the start of a freed block of n pages in a magazine ([`crate::magazine`]): a second free is refused |
 //! | n, [`SAMPLED`] | the start of a sampled block in use ([`crate::sampling`]), of n pages; of any length if n is 0 |
 //! | n, `HARDENED` | the start of a block of the hardened mode, which keeps nothing in magazines |
 

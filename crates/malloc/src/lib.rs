@@ -12,16 +12,16 @@
 //!             block ▶ block     blocks  other threads' frees
 //! ```
 //!
-//! - `serve` decides which part serves a request on a slow path, and `holder` which part has a block. Both
-//!   depend on the mode of the process, one word (`mode`).
+//! - `serve` decides which part serves a request on a slow path, and `holder` finds the part that a block
+//!   came from. Both depend on the process's mode, which is one word (`mode`).
 //! - The pages of a slab on which no block is in use return to the kernel (`vacated`, `scavenge`).
 //! - Free blocks are sealed (`seal`): lists cannot be forged, and a second free is found. The hardened mode
 //!   finds more misuse (`harden`).
 //! - A sampler above this crate may record a block with its stack until it is freed (`sampling`,
 //!   `countdown`).
 //!
-//! This crate never allocates from itself, and never panics on a path that a program can reach. It keeps no
-//! records in units, except in free blocks, and touches no page before a block on it is needed.
+//! This crate never allocates from itself, and never panics on a path that a program can reach. Its records
+//! are in free blocks and in a **side table** of units. It touches no page before a block on it is needed.
 
 // The model checker builds `remote` alone, over its own atomics: see tests/loom.rs.
 #![cfg(not(loom))]

@@ -1,8 +1,8 @@
 //! Magazines: the large blocks that a thread freed last, kept for its next requests.
 //!
 //! A freed block of up to [`KEPT_PAGES_MAX`] pages first waits in its thread's magazine. The next request of
-//! exactly that many pages gets it without a lock. A waiting extent is sealed like a free small block
-//! ([`crate::seal`]): if the seal was overwritten, the process ends when the extent leaves the magazine.
+//! exactly that many pages gets it without a lock. A waiting block has a seal (a check word) like a free
+//! small block ([`crate::seal`]): if the seal was overwritten, the process ends when the block is taken.
 
 use crate::lengths::length_of;
 use crate::misuse;

@@ -8,11 +8,11 @@
 //!
 //! | call | on a served mapping | on free memory of Vellum's |
 //! | --- | --- | --- |
-//! | `mmap` with `MAP_FIXED` | replaces it; mapped anew when it is unmapped | claims it first, before other requests |
+//! | `mmap` with `MAP_FIXED` | replaces it; Vellum maps the range anew after `munmap` | claims it first: no other request gets it |
 //! | `mmap` with `MAP_FIXED_NOREPLACE` | `EEXIST` | as `MAP_FIXED` |
 //! | `munmap` | returns it to the page layer | nothing to do, as for any hole |
 //! | `mremap` | resizes it, or the kernel moves it | `EFAULT` |
-//! | `mprotect`, `mlock`, … | the kernel's call; mapped anew when it is unmapped | `ENOMEM`, as for a hole |
+//! | `mprotect`, `mlock`, … | the kernel's call; Vellum maps the range anew after `munmap` | `ENOMEM`, as for a hole |
 //! | `madvise` | the kernel's call, but Vellum decides on huge pages | `ENOMEM` |
 //!
 //! A program can see two departures from the kernel's behaviour: unmapped memory may still be readable, and

@@ -1,5 +1,5 @@
-//! Unwind rules of instructions, from the tables in their modules' mappings (program and libraries), for the
-//! stack that led to a misuse (`backtrace`).
+//! Finds the unwind rule of an instruction, in the mapped tables of its module (the program or a library).
+//! `backtrace` walks the stack that led to a misuse by these rules.
 
 use vellum_sys::loader::{self, Module};
 use vellum_unwind::{Rule, Tables};

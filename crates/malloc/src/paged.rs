@@ -2,8 +2,8 @@
 //! the program's memory.
 //!
 //! - A block of [`PAGED_MIN`] bytes or more is an object of the pager instead of an extent of the page layer.
-//! - Once all memory is paged (`units`), the other blocks that are not small are objects, and so are the
-//!   mappings that Vellum serves.
+//! - Once all memory is paged (`units`), every block that is not small is an object, and so is every mapping
+//!   that Vellum serves.
 //! - Objects lie outside the span of small blocks, so that the fast paths need no test for them.
 //! - The page layer's own records are not paged.
 

@@ -1,7 +1,8 @@
 //! The progress of a heap's pass over its slabs, which returns unused pages ([`crate::scavenge`]).
 //!
-//! The helper thread and `malloc_trim` request passes, which run inside the heap's gate. A request for an
-//! eager pass is never lost: the pass replaces one that is not eager, and follows one that is.
+//! The helper thread and `malloc_trim` request passes, which run inside the heap's gate (its lock). An
+//! *eager* pass returns pages as soon as they are unused. A request for one is never lost: it replaces a pass
+//! under way that is not eager, and follows one that is.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};

@@ -8,8 +8,8 @@
 //! libraries allocate earlier. The first request tests for these cases ([`choose`]), without allocating:
 //!
 //! - A sanitizer's runtime is loaded. It would end the process if it found Vellum's arenas mapped.
-//! - The kernel is not suited. If the program has no other allocator, as a static one, it ends with a
-//!   message.
+//! - The page layer cannot run on this kernel. A program without another allocator, such as a static one,
+//!   ends with a message.
 
 use crate::class::GRANULE;
 use crate::errno::out_of_memory;

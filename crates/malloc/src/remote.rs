@@ -1,22 +1,23 @@
-//! Blocks freed by threads that do not own their slab, in lock-free stacks of one word each.
+//! Blocks freed by threads other than their slab's owner, in lock-free stacks of one word each.
 //!
 //! Each slab has a [`RemoteList`], a stack of blocks: any thread pushes, and the owner takes the whole stack.
-//! Its word also has the number of blocks, so that the owner need not walk them. Each heap has a [`Woken`]
-//! stack of slabs whose lists are long enough for a visit.
+//! Its word also has the number of blocks, so that the owner need not walk them. The *granule* is the
+//! position of the newest block in its unit (64 KiB); a last field of 0 means that the list is empty. Each
+//! heap has a [`Woken`] stack of slabs whose lists are long enough for a visit.
 //!
 //! ```text
 //! word of a RemoteList   63      33  32    31 .. 16   15 .. 0
-//!                       ┌──────────┬──────┬──────────┬─────────────┐   granule: place of the newest block in
-//!                       │    0     │notif.│  blocks  │ granule + 1 │   its unit; last field 0: no block
-//!                       └──────────┴──────┴──────────┴─────────────┘   notif.: the bit *notified*
+//!                       ┌──────────┬──────┬──────────┬─────────────┐
+//!                       │    0     │notif.│  blocks  │ granule + 1 │   notif.: the bit *notified*
+//!                       └──────────┴──────┴──────────┴─────────────┘
 //! ```
 //!
 //! - The push that makes the list long enough sets *notified*, and its thread alone then puts the slab on the
 //!   heap's stack. [`RemoteList::take`] leaves the bit. [`RemoteList::drain`] clears it, for a slab that was
 //!   just taken off the stack. A slab is therefore on a stack at most once, and is not returned while the bit
 //!   is set.
-//! - While the owner's gate is held, blocks behind the head may leave the list (`vacated`), but stay in the
-//!   count. The count is the number of blocks freed; the list has those that can be handed out at once.
+//! - While the owner's gate is held, blocks behind the head may leave the list with their pages (`vacated`),
+//!   but stay in the count of freed blocks. The list has the blocks that can be handed out at once.
 //! - A push compares and swaps the whole word, and a take exchanges it. A block that returns to the head
 //!   between a push's load and swap is the right head again. There is no ABA problem, which needs pops of
 //!   single elements.

@@ -1,15 +1,16 @@
 //! Passes: visits to the slabs of a heap that return unused pages to the kernel.
 //!
-//! A **pass** visits every awake slab of a heap, and puts the fullest slabs in front. The first pass after a
-//! slab woke only marks it. If a pass finds the mark, the slab was not needed for the decay time, and its
-//! unused pages are vacated ([`crate::vacated`]). So are unused pages of the slab being carved, which may
-//! hold data of an earlier slab.
+//! A **pass** visits every awake slab of a heap (one with free blocks), and puts the fullest slabs in front.
+//! The first pass after a slab woke only marks it. If a later pass finds the mark, the slab was not needed
+//! for the *decay time*, after which unused memory is returned. Its unused pages are then *vacated*:
+//! returned, with the free blocks on them off every list ([`crate::vacated`]). So are unused pages of the
+//! slab being carved, which may hold data of an earlier slab.
 //!
 //! - A pass is due every decay time for heaps that have changed since the last one. The helper thread makes
 //!   the pass, a few slabs at a time, while the heap is idle; else the heap's thread does, on its slow paths.
 //! - An **eager** pass (`malloc_trim`, memory shortage) vacates every slab at once.
 //! - Pages that cannot be returned, as they are locked, are tried again by the next pass.
-//! - The pass after a withdrawal of huge pages returns all vacated pages **again**, as the kernel may have
+//! - The pass after a withdrawal of huge pages returns all vacated pages **again**: the kernel may have
 //!   filled these holes.
 //! - Slabs whose units are the pager's return nothing: their unused pages are paged out.
 

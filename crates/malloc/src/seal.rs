@@ -15,7 +15,7 @@
 //!   block's address in the sum, a sealed pair is not valid in another block.
 //! - **A second free ends the process.** The seal is zeroed when a block is handed out, so a block that is
 //!   freed with a valid seal is free already. The highest byte of the key, and so of every seal, is [`MARK`].
-//!   The fast path of `free` tests that byte alone. Blocks of a batch were on no list, and may hold an old
+//!   The fast path of `free` tests that byte alone. Blocks of a `batch` were on no list, and may hold an old
 //!   seal: their slabs are marked ([`crate::slab::Slab::unclean`]).
 //! - **A forked child** may find another thread's fast path half done. The seal is therefore written before
 //!   the block is on a list, and zeroed after the block has left the list.

@@ -1,11 +1,12 @@
-//! The decision which part serves an allocation request, for every function that allocates.
+//! Decides which part of the allocator serves a request, for every function that allocates.
 //!
 //! ```text
 //! malloc ─▶ list empty, or large ─▶ serve ─▶ Slab, Magazine, Extent, Paged    the usual mode
 //!                                         └▶ Hardened, Sampled, Next          other modes
 //! ```
 //!
-//! The names are variants of [`Way`]. `Paged` is an object of the pager, `Next` the program's next allocator.
+//! The names are variants of [`Way`]. `Magazine` is a large block that the thread freed lately, `Extent` a
+//! new one, `Paged` an object of the pager. `Next` is the allocator that the program has without Vellum.
 
 use crate::class::{GRANULE, REQUEST_MAX, SMALL_MAX, aligned_class_of, bytes_of, class_of};
 use crate::errno::out_of_memory;

@@ -17,7 +17,7 @@
 //!
 //! | fields | read by | written by |
 //! | --- | --- | --- |
-//! | `owner`, `bytes`, `inverse`, `unclean`, `remote_wake` | every thread | the owner, while no block is out |
+//! | `owner`, `bytes`, `inverse`, `unclean`, `remote_wake` | every thread | the owner, while no block is in use |
 //! | `limit`, `whole_limit`, `vacated` | every thread | the owner, or the holder of its gate |
 //! | the rest of the first cache line; `kept`, `walked` | the owner | the owner |
 //! | the rest of the second cache line | every thread | every thread |

@@ -1,4 +1,4 @@
-//! The span (address range) of all blocks and its side table: conversions between addresses and slabs.
+//! The address range (*span*) of all blocks, and the table of its units: leads from addresses to slabs.
 
 use crate::mode;
 use crate::slab::{Block, Slab};

@@ -1,11 +1,10 @@
-//! The state of the process's malloc: the statics `MALLOC` and `DOOR`, which has the mode.
+//! The state of the process's malloc: the static `MALLOC`, and `DOOR` with the mode and outside requests.
 //!
 //! They are statics because the functions that a C program calls (`malloc`, `free`, `mmap`) have no argument
 //! for them, and run before any initialisation. Data of the fast paths is not here: the thread's heap (`tls`)
 //! and the key of seals (`seal`) are hidden symbols, which one instruction can address.
 //!
-//! The types here are plain words, since all other files use this one. The functions on them are in the files
-//! that the comments name.
+//! The types here have no functions, as all other files use this one; comments name the files of functions.
 
 use crate::backoff::Backoff;
 use crate::hooks::Hooks;

@@ -2,7 +2,7 @@
 //!
 //! In a shared library, `thread_local!` costs a call of `__tls_get_addr`, as much as the rest of `malloc`.
 //! The variable is therefore an initial-exec symbol written in assembly, read by two loads ([`crate::arch`]).
-//! At first it leads to [`empty`], a heap of zeros whose lists are empty and whose span has no bytes. Each
+//! At first it points to [`empty`], a heap of zeros whose lists are empty and whose span has no bytes. Each
 //! request of a thread without a heap thus takes the slow path by the ordinary tests.
 
 use crate::arch;

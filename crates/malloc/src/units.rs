@@ -1,9 +1,9 @@
-//! The source of units for small blocks: the page layer, or the pager once a process has grown.
+//! The source of units (64 KiB) for small blocks: the page layer, or the pager if all memory is paged.
 //!
-//! All memory of a process is paged (*whole* paging) once it has more than [`UNPAGED_MAX`] bytes of units and
-//! mappings. The bytes before that are the page layer's, for two reasons. Most processes need no more, and
-//! start no pager. And a forked child, which has no paged memory at first, needs the data that a process
-//! makes at its start: the C library's lists.
+//! A user can have all memory of a process paged (*whole* paging). The first [`UNPAGED_MAX`] bytes of units
+//! and mappings still come from the page layer, for two reasons. Most processes need no more, and start no
+//! pager. And a forked child, which has no paged memory at first, needs the data that a process makes at its
+//! start: the C library's lists.
 //!
 //! A unit's address determines its source.
 

@@ -13,11 +13,12 @@
 //!            listed     off the lists        listed
 //! ```
 //!
-//! Meanwhile the owner's thread may be on a fast path, which only pushes blocks in front of `free`: lists are
-//! taken inside the gate. The holder of the gate may therefore change the list *behind* the head, and never
-//! writes `free`. If the head's page is vacated, the remaining blocks are those of `kept`. `free` then leads,
-//! behind blocks freed since, to a block on a vacated page, which ends the list. The remote list's head and
-//! count stay: blocks that have left the list are credited with the others.
+//! Pages are vacated inside the heap's gate (its lock). Meanwhile the owner's thread may be on a fast path,
+//! which only pushes blocks in front of `free`; lists are taken inside the gate only. The holder of the gate
+//! may therefore change the list *behind* the head, and never writes `free`. If the head's page is vacated,
+//! the other free blocks are on the list `kept`. `free` then leads, behind blocks freed since, to a block on
+//! a vacated page, which ends the list. The head and count of the list of other threads' frees (`remote`)
+//! stay: when the owner takes that list, it counts the blocks that have left it as freed too.
 //!
 //! While a page is vacated, [`Slab::limit`] is 0. Each free by the owner thus leaves the fast path for
 //! another check ([`Slab::is_vacated`]), as a block freed twice has no seal there.
@@ -26,7 +27,7 @@
 //! * A block that touches a vacated page is free, and on no list.
 //! * If a slab with vacated pages is put to sleep, its list never becomes a heap's list before the slab
 //!   wakes.
-//! * A page is used again only when the remote list has been credited: see [`Slab::restore`].
+//! * A page is used again only when the remote list's count has been taken: see [`Slab::restore`].
 
 use crate::class::GRANULE;
 use crate::slab::{Block, Slab};

@@ -1,8 +1,9 @@
 //! Attribution: divides the extra time of each outlier among known causes.
 //!
 //! The loss of an outlier is its wall time beyond the median of the kept observations (those in no
-//! [layer](Layers)). Each cause in turn, the one with the best evidence first, takes as much of the loss as
-//! it can account for. The next cause gets the rest. The lower row names the evidence:
+//! [layer](Layers) of outliers). Each cause in turn, the one with the best evidence first, takes as much of
+//! the loss as it can account for. The next cause gets the rest. The lower rows of the diagram name the
+//! evidence for each cause:
 //!
 //! ```text
 //! wall ├ median, kept ┤◀──────────────────────────── lost ────────────────────────────▶│
@@ -13,7 +14,7 @@
 //! ```
 //!
 //! - **marks**: spans in which a collector or an allocator recorded that it worked; overlapping marks count
-//!   once. Marks of the measured program itself take nothing, because its work is not a disturbance;
+//!   once. Marks that the measured program itself made take nothing, because its work is not a disturbance;
 //! - **stolen**: the time that the hypervisor reports as stolen, if it reports any;
 //! - **off the processor**: wall time during which the thread's processor clock stood still, beyond the
 //!   usual difference of the two clocks. An involuntary switch makes it a preemption, a voluntary one a wait
@@ -28,9 +29,9 @@
 //! Invariant: times are whole picoseconds ([`Picos`]). The parts of an outlier sum exactly to its loss, and
 //! the totals of the causes to the whole loss.
 //!
-//! Source: Bates finds the causes of his outliers one after the other by experiment (sections "Interpreting
-//! the Results" to "Improving the Results"). Departure: here the kernel's counts and the collector's marks
-//! show the causes of each observation.
+//! Source: Bates 1999, "Reliable Benchmarking with Limbo on Inferno", finds the causes of outliers one after
+//! the other by experiment (from "Interpreting the Results" on). Departure: here the kernel's counts and the
+//! collector's marks show the causes of each observation.
 
 use std::fmt;
 

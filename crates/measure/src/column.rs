@@ -1,10 +1,10 @@
-//! The names of a series' columns: the measurements stored with the value of each observation, such as its
+//! Names the columns of a series: the measurements stored with the value of each observation, such as its
 //! start or its page faults.
 //!
 //! The text format, the documentation of the JSON and the command line all use this list of names and units,
 //! so the formats stay consistent.
 //!
-//! Invariant: if a file lacks a column, every observation is read without it: no time, or zero events.
+//! Invariant: if a file lacks a column, every observation is read as having no such time or no such events.
 
 use crate::{Observation, Series, Unit};
 

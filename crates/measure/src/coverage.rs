@@ -1,4 +1,4 @@
-//! Simulation of timings: do the stated 95 % intervals contain the true value in 95 of 100 cases?
+//! Tests by simulated timings if the stated 95 % intervals contain the true value in 95 of 100 cases.
 //!
 //! A small run is one of the ordinary tests. This command prints the whole table, for up to 20,000 pairs:
 //!

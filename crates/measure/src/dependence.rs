@@ -12,7 +12,7 @@
 //! median, without assuming a distribution.
 //!
 //! ```text
-//! values ─▶ less their median, far values left out ───▶ autocorrelation r(1) … r(5) ─▶ φ, the persistence
+//! values ─▶ minus their median, far values left out ──▶ autocorrelation r(1) … r(5) ─▶ φ, the persistence
 //!                                                                                          │
 //!            drawn = n · shortfall(φ, block, n) / (t / z)²   ◀─   block = (3/2)^⅓ (2φ/(1−φ²))^⅔ n^⅓
 //! ```
@@ -22,12 +22,12 @@
 //!   to the first negative lag. The roots matter when short noise lies over a slow wave: r(1) is then small,
 //!   and the decay from lag to lag slow. Each r is corrected for its bias, (1 + 4r)/n (Kendall 1954; Marriott
 //!   and Pope 1954).
-//! - Values far from the median (preemptions, pages) are treated as missing: they would hide the correlation
-//!   of the rest.
-//! - The block is the best one for the variance of a mean (Künsch 1989, in the form of Politis and White
-//!   2004). Their spectral estimate, used instead of φ, is too small in short series: it treats a
-//!   correlation of 0.3 over 50 values as noise. Intervals that ignore this correlation cover 89 % instead
-//!   of 95 %.
+//! - Values far from the median (preemptions, page faults) are treated as missing: they would hide the
+//!   correlation of the rest.
+//! - The block length is the best for the variance of a mean of n values (Künsch 1989, in the form of
+//!   Politis and White 2004). Their spectral estimate, used instead of φ, is too small in short series: it
+//!   treats a correlation of 0.3 over 50 values as noise. Intervals that ignore this correlation cover 89 %
+//!   instead of 95 %.
 //! - The shortfall of the variance is exact for a first-order process. Blocks of b values show 1 − 2φ(1 −
 //!   φᵇ)/(b(1 − φ²)) of the variance, minus b/n because they scatter about the series' own middle. `t` is
 //!   Student's quantile with n/b − 1 degrees of freedom (the number of blocks minus one), `z` the normal

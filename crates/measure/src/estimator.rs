@@ -7,20 +7,20 @@
 //! - **The trimmed mean** removes [layers](crate::Layers) of outliers outside mean ± 2σ until none is left,
 //!   and averages the rest. On timings, which have a sharp peak and a long tail, it varies as little between
 //!   runs as the median. It resolves less than the step of a coarse clock, while a median always lies on a
-//!   step. The trimming bounds are never closer to the mean than `floor`: values two steps apart count as
-//!   equal.
+//!   step. The trimming bounds are never closer to the mean than `floor`, so that values two clock steps
+//!   apart count as equal.
 //! - **A low quantile** is the estimator of absolute times: disturbances only lengthen timings, so the low
 //!   end shows the program itself. The 0.1 quantile repeats best for programs limited by the processor, the
 //!   0.01 quantile for those limited by memory.
 //!
-//! Resampling estimates thousands of random drawings from one series. Each has some values several times and
-//! others never, so it is a list of counts beside the sorted values, and is never sorted again.
+//! Resampling needs the estimates of thousands of random drawings from one series. Each drawing has some
+//! values several times and others never, so it is a list of counts beside the sorted values.
 //!
 //! Invariant: all estimators are equivariant. Adding c to the values adds c to the estimate; negating them
 //! negates the estimate (and turns the quantile p into 1 − p).
 //!
-//! Source: Bates removes one layer for each option `-o`. Departure: here layers are removed until none is
-//! left.
+//! Source: the plots of Bates 1999 leave out one layer for each option `-o`. Departure: here layers are
+//! removed until none is left.
 
 use crate::LAYER_DEVIATIONS;
 use serde::Serialize;

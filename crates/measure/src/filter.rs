@@ -1,7 +1,7 @@
 //! Filters: select parts of a file of observations by name, by position or by quantity.
 //!
 //! Filters work on series, not on lines of text, so that an observation keeps its columns. Cutting a series
-//! cuts all its columns, and a column selected alone keeps its starts and base.
+//! cuts all its columns, and a column selected alone keeps the starts and the base.
 //!
 //! ```text
 //! entry ─▶ name, labels match? ─▶ quantities, each a series ─▶ observations in range ─▶ entries
@@ -10,9 +10,9 @@
 //! Invariants: the order of entries and observations is kept; marks stay whole; a summary is never cut,
 //! because it does not contain the values.
 //!
-//! Source: Bates' tools `bgrep NAME` and `bcut 1-201`, written because the usual tools failed on long lines.
-//! His ranges count words, with the header as the first word. Our ranges count observations, so his `1-201`
-//! is `1-200` here.
+//! Source: the tools `bgrep NAME` and `bcut 1-201` of Bates 1999, written because the usual tools failed on
+//! long lines. His ranges count words, with the header as the first word. Our ranges count observations, so
+//! his `1-201` is `1-200` here.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;

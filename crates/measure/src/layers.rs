@@ -18,9 +18,9 @@
 //! - removing `n + 1` layers gives the same first `n` layers as removing `n`;
 //! - a layer without values is the last one, because all later layers would be empty.
 //!
-//! Source: Bates, section "Initial Results": the plot's option `-o`, given once for each layer. Bates does
-//! not give the divisor of the deviation; we divide by n − 1, as [`Stat`](crate::Stat) does. Values exactly
-//! on a bound are kept ("more than two").
+//! Source: Bates 1999, section "Initial Results": the plot's option `-o`, given once for each layer. The
+//! paper does not give the divisor of the deviation; we divide by n − 1, as [`Stat`](crate::Stat) does.
+//! Values exactly on a bound are kept ("more than two").
 
 use serde::Serialize;
 

@@ -13,16 +13,17 @@
 //!   │                                 │      │                        Why are some long?
 //!   │                                 │      └────▶ Attribution ◀─ marks, counters ┐
 //!   └▶ Observation ─▶ Series ─▶ walls ┼─▶ Spectrum ───── on the tick? ─────────────┘
-//!       less Base        ▲            └─▶ pictures (vellum-report)
+//!       minus Base       ▲            └─▶ pictures (vellum-report)
 //!   ▲                    ▼
 //!   │            line, json ─▶ filter, Summary
 //!   │                                                                 Is one program faster?
-//!   └─ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate
+//!   └─ a, b, control, in rounds ─▶ Comparison ─▶ Interval ─▶ Gate
 //! ```
 //!
-//! Everything is a pure function of its arguments and a seed, so the same seed gives the same result on every
-//! machine. If there is no result (no data, a value that is not a number), functions return `None` or an
-//! error. Each detector documents its rate of false alarms, and its tests check that rate.
+//! Everything is a pure function of its arguments and a seed, so the same seed gives the same result on
+//! every machine. If there is no result (no data, a value that is not a number), functions return `None` or
+//! an error. Each detector documents its rate of false alarms, and its tests check that rate. Methods taken
+//! from Bates 1999, "Reliable Benchmarking with Limbo on Inferno", are marked in the files.
 //!
 //! # Observations
 //!

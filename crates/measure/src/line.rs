@@ -22,8 +22,8 @@
 //!
 //! The whole format is described in `docs/observations.md`.
 //!
-//! Source: Bates' `bench -o`. He wrote his own tools for these lines (`bgrep`, `bcut`) because the usual ones
-//! limited the length of a line. The lines beginning with `with` are ours.
+//! Source: `bench -o` of Bates 1999, "Reliable Benchmarking with Limbo on Inferno". He wrote tools for these
+//! lines (`bgrep`, `bcut`) because the usual ones limited the length of a line. The `with` lines are ours.
 
 mod body;
 mod error;

@@ -5,7 +5,7 @@
 //! identifies the machine: there is no host name, address or user.
 //!
 //! `vellum-timing` fills the fields in. Fields that could not be read are `None` or empty, and count as
-//! different from fields that could.
+//! different from fields that were read.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,11 +4,12 @@
 //!
 //! [The dip](crate::dip) tests if there is more than one mode, without a choice of bin width. If it rejects
 //! one mode, we choose the distribution function with the fewest modes within a band around the empirical
-//! one. This function is shaped like a string pulled tight in the band; the modes are where it is steepest.
+//! one. This function is shaped like a string pulled tight in the band, which touches the band's edges only
+//! where it must bend. Each bend from rising to falling steepness is a mode.
 //!
 //! ```text
-//! share │             ╭───── band      The string touches the band only where it must bend; each bend
-//!       │       ╭────╯╱──╯             from rising to falling steepness is a real mode.
+//! share │             ╭───── band
+//!       │       ╭────╯╱──╯
 //!       │ ╭────╯╱──╯
 //!       └────────────────▶ value
 //! ```

@@ -8,7 +8,7 @@
 //! ```text
 //! time  ──┬──────┬──┬──────┬──┬───────────────┬──┬──────┬──▶
 //!         │ wall │  │ wall │  │     wall      │  │ wall │     observations, each `batch` operations
-//!      start_ns                │▓▓▓▓▓▓▓│                      marks (same clock), here a collector's slice
+//!      start_ns                │▓▓▓▓▓▓▓│                      marks (same clock), here a collector at work
 //! ```
 //!
 //! Invariants:

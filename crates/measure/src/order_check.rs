@@ -6,8 +6,8 @@
 //! and neither order is *the* right one, so the reader gets a warning. (In a loop of malloc and free with
 //! 1 % more operations, random order gave +0.96 % and A B B A gave +0.77 %, both repeatable to 0.05 points.)
 //!
-//! The two estimates are independent. Each half-width of the difference's interval is therefore the root of
-//! the summed squares of the two estimates' half-widths.
+//! The estimates in the two orders are independent. Each half-width of their difference's interval is
+//! therefore the root of the sum of the squares of their half-widths.
 
 use crate::{Interval, NEGLIGIBLE, percent};
 use serde::Serialize;

@@ -1,17 +1,17 @@
-//! The plan: decides how long to measure, until the interval is narrow enough or the time is up.
+//! The plan: decides how long to measure a ratio, until its interval is narrow enough or the time is up.
 //!
 //! A 95 % test that is repeated until it first shows a difference is wrong in far more than 5 of 100 cases.
 //! The plan therefore uses only the *width* of the interval, never its position. The width is independent of
-//! which arm is faster: a log-ratio in random order scatters symmetrically, so its estimate and width are
-//! uncorrelated. A small bias remains, because the width scatters too, and stopping at the first narrow
+//! which operation is faster: a log-ratio in random order scatters symmetrically, so its estimate and width
+//! are uncorrelated. A small bias remains, because the width scatters too, and stopping at the first narrow
 //! interval prefers those that are narrow by chance. Few interim checks (*looks*) keep this bias small. The
-//! first look comes at 50 rounds. The width so far determines the next look, after half as many to as many
-//! rounds again (two-stage sampling of Stein 1945, repeated). In simulations, 94 to 95 of 100 stopped
-//! intervals hold the true value, one point less than stated (`coverage.rs`, with its command).
+//! first look comes at 50 rounds. At each look, the width so far determines how many rounds follow: 50 to
+//! 100 % of those so far (two-stage sampling of Stein 1945, repeated). In simulations, 94 to 95 of 100
+//! stopped intervals hold the true value, one point less than stated (`coverage.rs`, with its command).
 //!
 //! ```text
 //! rounds   50 ──▶ look ──▶ 100 ──▶ look ──▶ 200 ──▶ look: needs 290 ──▶ 300  ──▶ look: narrow enough
-//!          at most double; at least half again                            budget over at any time: stop
+//!          at most double; at least half again                            budget spent at any time: stop
 //! ```
 //!
 //! The plan reads no clock: the caller passes the time spent.

@@ -1,4 +1,4 @@
-//! Quantiles and the median.
+//! Computes quantiles and the median.
 //!
 //! Between two neighbouring observations the quantile is interpolated linearly (Hyndman and Fan's type 7).
 //! The 0.5 quantile is then the usual median: the middle value, or the mean of the two middle values. The

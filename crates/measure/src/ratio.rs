@@ -3,9 +3,9 @@
 //! The estimate is `exp(median(ln(a / b)))`. With logarithms, exchanging A and B gives exactly the
 //! reciprocal. The median keeps disturbed pairs from moving the figure.
 //!
-//! The interval comes from [resampling](resampled) the logarithms in blocks of neighbours. If the arms of
-//! each pair ran in random order, pairs hardly depend on each other: which arm was disturbed is random each
-//! time. In a fixed order, neighbouring pairs depend on each other.
+//! The interval comes from [resampling](resampled) the logarithms in blocks of neighbours. If A and B ran in
+//! random order in each pair, pairs hardly depend on each other: which of the two was disturbed is random
+//! each time. In a fixed order, neighbouring pairs depend on each other.
 
 use crate::{Estimator, Interval, resampled};
 

@@ -12,8 +12,8 @@
 //!   scatter and moving levels. (Intervals are wider only if a tenth of a few dozen values is extreme,
 //!   because a drawing may consist mostly of such values.)
 //! - With 20 values, 93 % of the intervals hold the true value, and 86 % at a dependence of 0.8.
-//! - With fewer than six values no interval of their middle can cover 95 %: all lie on one side of the true
-//!   middle in 2 of 2ⁿ cases. The interval is then nearly the whole range.
+//! - With fewer than six values no interval of their middle can cover 95 %: all values lie on one side of
+//!   the true middle in 2 of 2ⁿ cases. The interval is then nearly the whole range.
 
 use crate::quantile::quantile_of_sorted;
 use crate::{CONFIDENCE, Dependence, Estimator, Interval, Rng};

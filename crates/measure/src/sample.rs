@@ -1,15 +1,15 @@
 //! A sample: values in order of observation, and the five figures that describe them.
 //!
-//! Bates' benchmark makes three calls, which have the same names here: `Sample.new(n)`, `add` in the loop,
-//! and `stat()` for count, mean, minimum, maximum and standard deviation.
+//! The benchmark of Bates 1999 makes three calls, which have the same names here: `Sample.new(n)`, `add` in
+//! the loop, and `stat()` for count, mean, minimum, maximum and standard deviation.
 //!
 //! Invariants:
 //! - all values are kept in order; a sample neither sorts nor drops values;
 //! - `add` neither allocates nor touches a fresh page below the capacity, so filling a sample disturbs the
 //!   measured loop by one store only.
 //!
-//! Source: Bates, section "The Measurement Process". The paper does not give the divisor of the deviation. We
-//! divide by n − 1; the deviation of a single value is 0, as in the paper.
+//! Source: Bates 1999, section "The Measurement Process". The paper does not give the divisor of the
+//! deviation. We divide by n − 1; the deviation of a single value is 0, as in the paper.
 
 use std::hint::black_box;
 

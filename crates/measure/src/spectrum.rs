@@ -1,7 +1,7 @@
 //! Periodic disturbances: finds their periods, strengths and sources.
 //!
-//! Bates saw a regular pattern in a plot of values in order, and showed by experiment that the collector
-//! caused it. Here the pattern is found by its frequency, in five steps:
+//! Bates 1999 saw a regular pattern in a plot of values in order, and showed by experiment that the
+//! collector caused it. Here such a pattern is found by its frequency, in five steps:
 //!
 //! ```text
 //! starts, walls ─▶ disturbances ─▶ periodograms ─▶ strongest line ─▶ fundamental ─▶ fold ─▶ Period ─┐
@@ -34,7 +34,7 @@
 //! Limits: beats faster than 0.45 per typical observation, or than [`HZ_MAX`], are not searched, because
 //! observations themselves are nearly periodic. Disturbances in pauses between observations are not seen.
 //!
-//! Sources: the question is Bates' (sections "Initial Results" and "Interpreting the Results"); the
+//! Sources: the question is from Bates 1999 (sections "Initial Results" and "Interpreting the Results"); the
 //! periodogram of events is Schuster's (1898). Departures from a textbook search: shells of sizes replace
 //! weights, which one preemption of a hundred milliseconds would dominate; the background is the
 //! neighbourhood's, since disturbances come in bursts.

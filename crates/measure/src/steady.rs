@@ -9,7 +9,7 @@
 //! │  ×××××                                  three stretches
 //! │       ××××××××××××××××××××××××××
 //! └───────┴─────────────────────────▶ order
-//!         └ from here on it is steady: a warm-up
+//!         └ steady from here on; before: a warm-up
 //! ```
 //!
 //! Outliers and dependent noise do not count as changes of level:

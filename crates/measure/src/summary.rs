@@ -1,7 +1,7 @@
 //! A summary of a series in one line: its name and its count, mean, minimum, maximum and standard deviation.
 //!
-//! Source: Bates' `BASE:summary:Sample:n:Time:us 1000 486 402 9053 499`, which his suite prints by default
-//! instead of the observations.
+//! Source: `BASE:summary:Sample:n:Time:us 1000 486 402 9053 499` in Bates 1999, whose suite prints such
+//! lines by default instead of the observations.
 
 use crate::{Series, Stat, Unit};
 

@@ -7,7 +7,7 @@
 //! - [`Unit::Other`] never holds the symbol of another variant, if [`Unit::parse`] made it.
 //! - A scaled value has three significant figures, and changes unit before it would grow to four.
 //!
-//! Source: the annotated listing of Bates' `cost` prints ns, µs and ms side by side with two decimals or
+//! Source: the annotated listing of `cost` in Bates 1999 has ns, µs and ms side by side with two decimals or
 //! none. We print three figures everywhere: 133.81 µs is more precise than a clock of one microsecond.
 
 use std::fmt;

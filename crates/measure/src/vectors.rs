@@ -1,4 +1,4 @@
-//! Tests against reference results of scipy and other packages (`tests/vectors/statistics.py`).
+//! Tests of the statistics against those of scipy and other packages (`tests/vectors/statistics.py`).
 
 use serde::Deserialize;
 

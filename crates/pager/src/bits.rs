@@ -1,4 +1,5 @@
-//! A bit for each page, and the rule by which a page's contents may be dropped (Cooper 1992, section 4.1).
+//! Bits that mark needed pages, and the rule by which the contents of other pages may be dropped (Cooper,
+//! Nettles and Subramanian 1992, section 4.1).
 //!
 //! The program marks a page as needed or not needed without a lock and without a system call. The evicting
 //! thread drops pages that are not needed. The order of the two threads' steps makes this sound:

@@ -1,4 +1,5 @@
-//! The pager's counters: the rows of the source's tables (Figures 13 to 24) that can be counted here.
+//! The pager's counters: the rows of the tables in Cooper, Nettles and Subramanian 1992 (Figures 13 to 24)
+//! that can be counted here.
 //!
 //! A page that is evicted is *discarded* (nobody needs it) or *written* (it has changed since it was last
 //! written). A page is *read* if a scan finds it in memory, the scan before did not, and the store had

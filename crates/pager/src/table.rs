@@ -1,6 +1,6 @@
 //! Long arrays of zeros, resident only where they were written: the pager's records of pages and steps.
 //!
-//! They are separate mappings, never paged and never from `malloc`: the evicting thread waits for no page.
+//! They are separate mappings, never paged and never from `malloc`, so the evicting thread waits for no page.
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, AtomicU64};

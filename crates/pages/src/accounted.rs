@@ -1,5 +1,5 @@
-//! An arena where address space counts against a limit (`RLIMIT_AS`, strict overcommit, `mlockall`). Such an
-//! arena maps only the memory that it needs, and unmaps its end when that is cold (free, without frames).
+//! Grows and shrinks arenas while address space counts against a limit (`RLIMIT_AS`, strict overcommit,
+//! `mlockall`). Only needed memory is mapped, and an arena's cold end (free, without frames) is unmapped.
 
 use crate::arena::{Arena, STEP_SHORT};
 use crate::tag::{Kind, PageNo, Run, TAG_BYTES};

@@ -8,9 +8,9 @@
 //! target carries its time of expiry.
 //!
 //! ```text
-//! off ── VELLUM_ADVICE ──▶ lost ── connect ──▶ heard ──▶ trim to the target
-//!                           ▲ └── every RETRY_MS ─┘  │
-//!                           └── closed · garbage ────┘
+//! off ── VELLUM_ADVICE ──▶ unconnected ── connect ──▶ connected ──▶ trim to the target
+//!                           ▲ └──── every RETRY_MS ─────┘    │
+//!                           └─── closed · garbage ───────────┘
 //! ```
 //!
 //! Invariants: nothing here blocks. The socket is open in the background thread's own descriptor table

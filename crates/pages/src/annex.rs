@@ -1,8 +1,8 @@
 //! The annex: address space for a pager, at the end of the last arena.
 //!
-//! A pager's units (64 KiB each) may be cut into small blocks like any others, and the owner of a block is
-//! found from its address by one comparison and one table. The annex therefore lies next to the arenas. The
-//! page layer never hands it out; it stays reserved, at no cost, until a pager takes it.
+//! A pager's units (64 KiB each) may be cut into small blocks like any others. The owner of a block is found
+//! from its address by one comparison and one table. The annex therefore lies next to the arenas. The page
+//! layer never hands it out; it stays reserved, at no cost, until a pager takes it.
 
 use crate::pages::Pages;
 use crate::state::LARGE;

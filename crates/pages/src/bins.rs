@@ -1,4 +1,4 @@
-//! Free extents by size: good-fit lists, and a bitmap that marks the lists with an extent.
+//! Finds free extents by size: lists for ranges of sizes, and a bitmap of the lists that are not empty.
 //!
 //! Sizes up to 15 pages have a list each; above, there are eight lists for each doubling of the size. A
 //! list is doubly linked through the tag table by page number, newest first, so nothing is allocated, and

@@ -1,9 +1,9 @@
-//! The clock of the background thread (`helper`), which ages free pages. The decay time has [`DECAY_PARTS`]
-//! parts, and a part has one or more ticks.
+//! The clock of the background thread (`helper`), which ages free pages. The decay time, after which unused
+//! pages are returned, has [`DECAY_PARTS`] parts of one or more ticks each.
 //!
-//! The thread ticks often enough to see memory pressure come, however long the decay time is, so a part of a
-//! long decay time has several ticks. The clock outlives the thread. In a process that forks again and
-//! again, many such threads follow each other, and free pages still age.
+//! The thread ticks often enough to detect rising memory pressure, however long the decay time is. A part of
+//! a long decay time therefore has several ticks. The clock outlives the thread. In a process that forks
+//! again and again, many such threads follow each other, and free pages still age.
 
 use crate::low_water::DECAY_PARTS;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

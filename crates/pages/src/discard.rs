@@ -22,14 +22,14 @@
 //! a frame is measured here, once. The cost of bringing a page back is measured by its first user, and
 //! recorded ([`Pages::note_refault`]).
 //!
-//! Departure: the source kept the free region non-discardable, since each page would have trapped. Here the
-//! first write makes a page needed again.
+//! Departure: the source kept the free region non-discardable, since the first use of each page would have
+//! trapped. Here the first write makes a page needed again.
 //!
 //! # Invariants
-//! * Vacated memory is flushed only under the list's lock, and [`Pages::occupy`] takes that lock: memory
-//!   that an owner has taken back is never flushed.
-//! * A thread that holds the list's lock waits for no other lock of this layer. Otherwise a thread that has
-//!   stopped the world, and with it a holder of such a lock, could not take memory back.
+//! * Vacated memory is flushed only under the lock of its list (`vacant`), and [`Pages::occupy`] takes that
+//!   lock: memory that an owner has taken back is never flushed.
+//! * A thread that holds the list's lock waits for no other lock of this layer. Otherwise a collector that
+//!   has stopped all threads, among them a holder of such a lock, could not take memory back.
 //! * Memory that another layer pages ([`Elsewhere`]) is marked and flushed by that layer alone.
 
 use crate::config::Discard;

@@ -1,5 +1,5 @@
-//! Memory that the program maps from the kernel itself. This memory also raises the process's peak, so
-//! cached frames are flushed to make room (the rule is in `resident`).
+//! Memory that the program maps from the kernel itself. This memory also raises the process's peak, so cached
+//! frames are returned to the kernel to make room (the rule is in `resident`).
 //!
 //! Signal handlers map and unmap memory. Therefore nothing here waits for the lock of an interrupted thread.
 

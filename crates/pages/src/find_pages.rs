@@ -1,11 +1,11 @@
 //! Finds the pages for a new block, and decides which frames the block gets.
 //!
-//! A block whose length was hardly touched at earlier allocations gets cold memory (address space without
+//! If earlier blocks of the same length were hardly touched, a block gets cold memory (address space without
 //! frames). Any other block gets the first of these that exists:
 //!
-//! 1. the tightest extent that has frames, in the block's own arena;
-//! 2. an extent with frames in another arena, if the peak would rise otherwise or address space is
-//!    accounted;
+//! 1. the smallest sufficient extent with frames, in the block's own arena;
+//! 2. an extent with frames in another arena, if the peak would rise otherwise or address space counts
+//!    against a limit;
 //! 3. cold address space, into which cached frames are moved;
 //! 4. anything that fits, if address space is short.
 

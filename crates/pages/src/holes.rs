@@ -1,5 +1,5 @@
-//! Lock-free records for `inside`: pages given back within units, and the holes that this leaves in huge
-//! pages.
+//! Counts without a lock, for `inside`, the bytes given back within units in use, and the holes that this
+//! leaves in huge pages.
 
 use crate::units::HUGE;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! The cost of huge pages on this machine, as this process has measured it.
+//! Limits huge pages by their cost on this machine, as this process has measured it.
 //!
 //! A huge page costs one fault and the clearing of 2 MiB, a quarter or less of the cost of 512 base pages.
 //! This holds while the host has the frames. A virtual machine that **reports its free pages** has returned
@@ -6,7 +6,8 @@
 //! each of its frames again, and costs some twenty times as much. Base pages come from smaller free pieces,
 //! which are not reported. On such a machine huge pages are **tried**:
 //!
-//! * No huge page is granted before [`FIRST_TRIAL`] bytes have proved dense, so short programs pay no trial.
+//! * No huge page is granted before [`FIRST_TRIAL`] bytes have proved dense (touched nearly everywhere, see
+//!   `huge_window`), so short programs pay no trial.
 //! * Then little is granted at a time. The first huge page of each grant is fetched at once and timed.
 //! * After a page that took longer than [`DEAR_NS`], none is granted until [`AGAIN`] times as many bytes
 //!   have proved dense.

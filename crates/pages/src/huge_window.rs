@@ -9,14 +9,14 @@
 //!         huge pages, dense      huge pages          base pages until the window moves
 //! ```
 //!
-//! The first window of every block is granted from a small amount for the whole process ([`GRACE`]). When
-//! the contents of its huge pages prove dense, the window moves on ahead of the program. A program that
-//! overtakes its window touches base pages behind it. When enough of those pages (the *probe*) are touched,
-//! close together, the window jumps past them. (Turning those pages into a huge page does not pay, as the
-//! kernel first waits for every processor.) The window grows with the memory proved. A program that touches
-//! one page here and there never moves its windows and never pays more than the grace. Granted memory that
-//! has not yet proved dense has a bound: the sum of [`GRACE`] or [`SETTLED_WINDOW`], a twentieth of the
-//! proved memory, and 2 MiB for the dense arena once these are at most a quarter of it.
+//! The first window of every block is granted from a small amount for the whole process ([`GRACE`]). When the
+//! contents of its huge pages prove dense, the window moves on ahead of the program. A program that overtakes
+//! its window touches base pages beyond it. When enough of those pages (the *probe*) are touched, close
+//! together, the window jumps past them. (Turning those pages into a huge page does not pay, as the kernel
+//! first waits for every processor.) The window grows with the memory proved. A program that touches one page
+//! here and there never moves its windows and never pays more than the grace. Granted memory that has not yet
+//! proved dense has a bound, the sum of three amounts: [`GRACE`] or [`SETTLED_WINDOW`]; a twentieth of the
+//! proved memory; 2 MiB for the dense arena (`state`) once 8 MiB there have proved dense.
 //!
 //! The kernel receives advice on address ranges, which splits map entries at a window's end. Therefore the
 //! number of windows is limited, and a window that reaches its block's end leaves no entry behind.

@@ -2,7 +2,7 @@
 //! owner does not need them.
 //!
 //! The unit stays handed out, and the accounts do not change: the pages come back, as zeros, when they are
-//! touched. Its owner learns here when memory is short ([`Pages::was_short`]); the background thread
+//! touched. Its owner can check here whether memory is short ([`Pages::was_short`]); the background thread
 //! (`helper`) checks that before it calls the owner's hook. The program's threads also give pages back, on
 //! their own paths, so this takes no lock.
 //!

@@ -4,7 +4,7 @@
 //! Each `munmap` throws that work away. This layer keeps the frames of a process, and hands them out again
 //! without clearing: they contain only the process's own old data. Address space is plentiful, so blocks have
 //! room to grow. Large blocks are moved by changing page tables. The source is Douglas 2011, sections 4.2 and
-//! 4.2.1. He needed a kernel that gives each process its page tables; here `MADV_FREE`, `mremap` and
+//! 4.2.1. Douglas needed a kernel that gives each process its page tables; here `MADV_FREE`, `mremap` and
 //! `UFFDIO_MOVE` serve.
 //!
 //! ```text

@@ -1,8 +1,8 @@
-//! The number of cached pages that were not needed during the whole decay time: the least number there was.
+//! The number of cached pages that were unused during the whole decay time: the least number cached in it.
 //!
 //! ```text
-//! pages kept   ▇▇▇▅▅▇▇▃▃▅▇▇▆▆      the decay time, in parts: least of each 3 3 6 … ─▶ the least of all
-//!                     └── part ─┘
+//! pages cached    ▇▇▇▅ ▅▇▇▃ ▃▅▇▇ ▆▆▇▇      the decay time, in parts
+//! least of each      5    3    3    6  ─▶  the least of all: 3
 //! ```
 
 /// For how long, at least, the least headroom is remembered, in milliseconds.

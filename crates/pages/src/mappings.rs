@@ -7,7 +7,7 @@
 //! | owner | contents | `munmap` | `MAP_FIXED` | changed attributes |
 //! | --- | --- | --- | --- | --- |
 //! | [`Mapping`](Owner::Mapping) | a mapping handed out here | back to the free lists | stays the program's, tainted | tainted |
-//! | [`Block`](Owner::Block) | memory handed out as something else | closed, tainted | tainted | tainted |
+//! | [`Block`](Owner::Block) | memory handed out as something else | made inaccessible, tainted | tainted | tainted |
 //! | [`Nobody`](Owner::Nobody) | free memory, or reserved address space | nothing to do | **claimed** first | a hole: refused |
 //! | [`Kernel`](Owner::Kernel) | not this layer's | the kernel's answer | the kernel's answer | the kernel's answer |
 //!

@@ -1,5 +1,5 @@
-//! Reasons for which frames are flushed, with their counters, and the cached amount from which limits are
-//! checked.
+//! The reasons to flush frames, each with its counter; and the number of cached pages from which limits
+//! matter.
 
 use crate::units::PAGE;
 use vellum_wire::Counter;

@@ -3,16 +3,16 @@
 //!
 //! | why | when | how |
 //! | --- | --- | --- |
-//! | decay | unused for the whole decay time (the least that was cached in that time was never needed), marked or not | flush |
+//! | decay | as many frames as were not needed during the whole decay time (`low_water`), marked or not | flush |
 //! | peak | cold memory is wanted, here or by another allocator that maps it from the kernel (`elsewhere`), and the cache would raise the process's peak | flush |
-//! | idle under a limit | not needed for a part of the decay time, in a cgroup with a limit: another process of the cgroup may want it sooner than the background thread can look | mark |
+//! | idle under a limit | not needed for a part of the decay time, in a cgroup with a limit: another process of the cgroup may need frames before the background thread's next check | mark |
 //! | pressure | a limit's headroom no longer exceeds what is cached, or tasks stall on memory | mark; flush when the process's cgroup hits its limit |
 //! | asked | `malloc_trim`, `munmap`, a block that was never touched | flush |
 //!
 //! These are the rules of the mode `auto`; `discard` lists the other modes, most of which have other rules.
 //! Frames stay unmarked while there is headroom, because marking costs ten times as much as reusing them. A
-//! *marked* page is the discardable page of the 1992 paper: the kernel takes it when it must, without
-//! write-back. A *flushed* page loses its frame now.
+//! *marked* page is the discardable page of Cooper, Nettles and Subramanian 1992: the kernel takes its frame
+//! when it must, without write-back. A *flushed* page loses its frame now.
 
 use crate::config::Severity;
 use crate::holes::beside_whole_huge;

@@ -4,13 +4,13 @@
 //! memory that the process ever needed at one time, plus a slack of 1/64 of that (at least 2 MiB). *Needed*
 //! memory is resident and not cached, whether this layer or another handed it out.
 //!
-//! The kernel counts resident pages (`/proc/self/statm`, two microseconds). Between two counts the account
-//! is an upper bound: memory handed out without frames counts as touched. A warm page is resident, so
-//! handing it out adds nothing. When the bound reaches the peak while frames are cached, the kernel counts
+//! The kernel counts resident pages (`/proc/self/statm`, two microseconds). Between two counts the account is
+//! an upper bound: memory handed out without frames counts as touched. A warm page is resident, so handing it
+//! out adds nothing. When the bound reaches the peak while frames are cached, the kernel's count is read
 //! again, and the excess is flushed.
 //!
-//! The most that was needed is a lower bound. It is updated before memory is freed, after at most [`UNSEEN`]
-//! pages of growth. Without the kernel's count, all memory handed out counts as touched.
+//! The recorded maximum of needed memory is a lower bound: growth of less than [`UNSEEN`] pages before memory
+//! is freed may be missed. Without the kernel's count, all memory handed out counts as touched.
 
 use crate::units::PAGE;
 

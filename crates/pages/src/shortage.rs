@@ -1,5 +1,5 @@
-//! Flags for short memory. Users of units (64 KiB) read them, and can then give back pages inside their
-//! units.
+//! Flags that are set when memory is short. Users of units (64 KiB) read them, and can then give back pages
+//! inside their units.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

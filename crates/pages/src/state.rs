@@ -4,10 +4,10 @@
 //! | --- | --- | --- |
 //! | fine | all blocks below 4 MiB of a small process | base |
 //! | dense | blocks below 4 MiB of a process grown past 12 MiB, handed out densely from the low end | huge, by one window |
-//! | large | blocks of 4 MiB and more, and any block that grows | huge, by a window for each block; free space behind it |
+//! | large | blocks of 4 MiB and more, and any block that grows, with free space behind each | huge, by a window for each block |
 //!
-//! The accounts count pages: `live` are handed out; `cached` are free, with frames, unmarked (warm);
-//! `marked` are discardable; `resident` are those of all these that have frames. Only the resident part of a
+//! The accounts count pages: `live` are handed out; `cached` are free, with frames, unmarked (warm); `marked`
+//! are discardable; `resident` are the pages of all three kinds that have frames. Only the resident part of a
 //! freed block counts as cached: the rest turns cold ([`survey`](crate)).
 
 use crate::arena::{Arena, Place, Taken};

@@ -11,7 +11,7 @@
 //!   the memory that the process holds. After that amount one block is cold again, the *probe*. If the probe
 //!   is still untouched at the next request, no length counts as touched any more.
 //!
-//! A process far below its limit pays nothing. Untouched frames are part of the memory it had before.
+//! A process far below its limit pays nothing. Its untouched frames are part of memory that it had before.
 
 use crate::arena::Taken;
 use crate::bins::Lengths;

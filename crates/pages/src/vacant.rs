@@ -1,4 +1,4 @@
-//! The list of vacated runs: allocated memory whose contents its owner does not need.
+//! The list of vacated runs of pages: allocated memory whose contents its owner does not need.
 //!
 //! The runs are few and large, as a collector vacates regions, not objects. A full list drops its smallest
 //! run. The pages of that run are then not returned to the kernel, but no data is lost.

@@ -1,4 +1,4 @@
-//! Requests to a running process that uses Vellum, such as to sample its blocks ([`vellum_wire::door`]).
+//! Sends requests to a process that uses Vellum, such as to sample its blocks ([`vellum_wire::door`]).
 //!
 //! A request is a path and a byte, written into memory that the process's library reserves for requests. The
 //! kernel allows a user to read and write the memory of their own processes. The process serves the request

@@ -1,4 +1,4 @@
-//! A test whether this process may make a cgroup for memory.
+//! Tests whether this process may make a cgroup that controls memory.
 
 use crate::Undoing;
 use vellum_kernel::{Cgroup, GroupError, Version};

@@ -1,7 +1,6 @@
-//! The file of a run's *board*: memory shared by the processes of a job, with a slot of counters for each.
+//! Makes the file of a run's *board*: memory shared by a job's processes, with counters of each process.
 //!
-//! `vellum-wire` has the layout of a board. This file makes a board at a path that every process of the job
-//! can open, and removes it.
+//! `vellum-wire` has the layout of a board. Its path is one that every process of the job can open.
 //!
 //! ```text
 //! /dev/shm, or $XDG_RUNTIME_DIR, or the directory for temporary files
@@ -14,7 +13,8 @@
 //! the [`BoardFile`] is dropped. A run that was killed leaves its directory behind. The lock on its board is
 //! then free, so the next run detects and removes the directory.
 //!
-//! The limit on the size of files (`RLIMIT_FSIZE`) also limits the number of slots.
+//! The limit on the size of files (`RLIMIT_FSIZE`) also limits the number of slots (counters of one
+//! process).
 //!
 //! A board is larger than most jobs need and lies in memory, so its file is sparse. Touching a page for which
 //! a full file system has no room kills a process, so pages are reserved before slots in them are claimed.

@@ -1,9 +1,9 @@
 //! Starts a program and waits for it, such that the program runs as if it had been started directly.
 //!
-//! It has the same process group (for job control and the terminal's signals), signal mask, signal
-//! dispositions and descriptors. Descendants whose parent has ended are adopted by the same process as
-//! without us, because daemons wait for that. Their usage is not counted here; [`Tree`](crate::Tree) follows
-//! them. The wait ends when the program itself ends.
+//! The program has our process group (for job control and the terminal's signals), and the signal mask,
+//! signal dispositions and descriptors that we were started with. Orphaned descendants are adopted by the
+//! same process as without us, because daemons wait for that. The usage of orphans is not counted here;
+//! [`Tree`](crate::Tree) follows them. The wait ends when the program itself ends.
 //!
 //! ```text
 //! spawn:  pipe ─ fork ─┬─ we: read the pipe ─ end of file: it runs · an errno: the start failed

@@ -1,4 +1,4 @@
-//! The signal dispositions and descriptors that this process was started with, recorded before Rust's runtime
+//! Records the signal dispositions and descriptors that this process was started with, before Rust's runtime
 //! changes them.
 //!
 //! A program under `vellum run` starts in the state that this process was started in. A function in

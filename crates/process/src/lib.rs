@@ -8,7 +8,7 @@
 //!                  │      rusage of all children waited for            │
 //!   Sampler ◀──────┼──────────────── /proc/PID/{stat,statm,children} ──┤
 //!      │           ▼                                                   │
-//!   Series       Ended            BoardFile ◀── a slot per process ────┘
+//!   Series       Ended            BoardFile ◀── counters of each ──────┘
 //! ```
 //!
 //! There are three views of a job, each of them incomplete:
@@ -18,12 +18,12 @@
 //! - [`Sampler`]: the contents of `/proc` while the job runs. They have history and cover the whole tree, but
 //!   only at some moments. The interval follows from the cost of a sample, at most one part in [`COST_SHARE`]
 //!   of the job's CPU time.
-//! - [`BoardFile`]: the counters of each process's page layer, in shared memory. They are exact and survive a
-//!   crash, but need Vellum's library preloaded in the process. [`Image`] finds out beforehand if that is
-//!   possible.
+//! - [`BoardFile`]: the counters of Vellum's allocator in each process, in shared memory. They are exact and
+//!   survive a crash, but need Vellum's library preloaded in the process. [`Image`] finds out beforehand if
+//!   that is possible.
 //!
-//! [`Symbols`] has the names of a file's code: functions, source lines, and rules to unwind their frames.
-//! [`Undoing`] cleans up for a process that is killed. [`attempt_group`] tests if control groups can be
+//! [`Symbols`] has the names of a file's code: functions, source lines, and rules to unwind their stack
+//! frames. [`Undoing`] cleans up for a process that is killed. [`attempt_group`] tests if cgroups can be
 //! made.
 //!
 //! Words: the *tree* is the job's processes now. A *sample* (or *look*) is one reading of the tree.

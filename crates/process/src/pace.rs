@@ -2,8 +2,8 @@
 //!
 //! A look at the tree of processes costs CPU time that the job could have used. It may cost at most one part
 //! in [`COST_SHARE`] of the CPU time that the job uses in the interval. A job that mostly sleeps counts as
-//! using [`IDLE_CREDIT`] of one CPU, or there would be no further look. The shortest interval also grows with
-//! the run, so that a run of an hour gets fewer looks per second than a run of a second.
+//! using [`IDLE_CREDIT`] of one CPU; otherwise there would be no further look. The shortest interval also
+//! grows with the run, so that a run of an hour gets fewer looks per second than a run of a second.
 //!
 //! ```text
 //! interval = cost / (rate / COST_SHARE)       rate = CPUs that the job uses, at least IDLE_CREDIT

@@ -1,10 +1,10 @@
 //! The thread that samples the job at intervals.
 //!
-//! Each sample (*look*) combines two sources: the process tree (resident memory, faults) and the board (the
-//! counters of each process's page layer). It also counts **strangers**: processes of the job that never took
-//! a slot of the board, and so did not run on Vellum. A process has no slot between its fork and its
-//! library's start, so strangers are judged only at the end. If a process still has no slot at its second
-//! look, its executable is inspected for the reason.
+//! Each sample (*look*) combines two sources: the process tree (resident memory, faults) and the board
+//! (shared memory with a *slot* for each process: the counters of its allocator). It also counts
+//! **strangers**: processes of the job that never took a slot of the board, and so did not run on Vellum. A
+//! process has no slot between its fork and its library's start, so strangers are judged only at the end. If
+//! a process still has no slot at its second look, its executable is inspected for the reason.
 //!
 //! - Gauges (cached and live memory) are summed over slots of processes alive in the same sample, counters
 //!   over all slots.

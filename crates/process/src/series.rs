@@ -1,4 +1,4 @@
-//! The samples of a run, merged so that their number stays limited.
+//! Stores the samples (looks) of a run, merged so that their number stays limited.
 //!
 //! ```text
 //! looks    x x x x x x x x x x x x x x x x      every look counts in the average and the peak

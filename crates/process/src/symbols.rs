@@ -1,4 +1,5 @@
-//! Finds the source lines, inlined functions, symbols and modules of instructions, by debug information.
+//! Finds the source line, inlined functions, symbol and module (program or library) of an instruction's
+//! address.
 //!
 //! [`Symbols`] opens each module's file once. Debug information is searched in the file itself and, if it
 //! was stripped off, in the places that debuggers use:

@@ -11,10 +11,10 @@
 //!
 //! A stray that has ended counts with the usage of its last sample.
 //!
-//! Costs are kept down in two ways. Files of the first [`FILES_HELD_MAX`] processes stay open and are read
-//! again in place (a third of the cost of opening them). A process has a `children` file for each thread, so
-//! a process with many threads is listed only every few samples. On kernels built without `children` files,
-//! every process's parent is read instead.
+//! Costs are kept down in two ways. The `/proc` files of the first [`FILES_HELD_MAX`] processes stay open
+//! and are read again in place (a third of the cost of opening them). A process has a `children` file for
+//! each thread, so a process with many threads is listed only every few samples. On kernels built without
+//! `children` files, every process's parent is read instead.
 //!
 //! Invariant: reading an open file of a process that has ended is an error; the file never shows the pid's
 //! next owner.

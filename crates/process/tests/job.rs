@@ -1,7 +1,7 @@
 //! Tests with whole jobs, from start to end, which use all parts of this crate.
 //!
-//! Each test forks a process with one thread, like the command's, because waiting takes any child of a
-//! process, and signals are blocked for each thread.
+//! Each test forks a process with one thread, like the command's, because a wait collects any child of the
+//! process, and signals are blocked for each thread separately.
 
 use std::ffi::OsString;
 use std::io::{Read, Seek};

@@ -1,9 +1,9 @@
 //! Queries to the command (`vellum cost`): does an instruction belong to the user's source?
 //!
-//! Only the command can read debug information. A query goes into a free slot of the ledger ([`Ask`]). A
-//! futex shared by both sides (the *bell*) wakes the command, and the answer wakes this thread. Each
-//! instruction is queried once, so a query may be slow, but its wait is bounded. If the command was killed or
-//! stopped, no answer comes within [`PATIENCE_NS`], and this process sends no more queries.
+//! Only the command can read debug information. A query goes into a free slot of the shared file, the ledger
+//! ([`Ask`]). A futex shared by both sides (the *bell*) wakes the command, and the answer wakes this thread.
+//! Each instruction is queried once, so a query may be slow, but its wait is bounded. If the command was
+//! killed or stopped, no answer comes within [`PATIENCE_NS`], and this process sends no more queries.
 
 use crate::process;
 use core::sync::atomic::{

@@ -1,5 +1,5 @@
-//! The assignment of record tables to threads. A thread gets a table with its first operation. When it ends,
-//! the next new thread takes the table over.
+//! Assigns tables of records to threads. A thread gets a table with its first operation. When the thread
+//! ends, the next new thread takes the table over.
 
 use crate::process::{self, EPOCH, State, ledger, state};
 use crate::spent::{self, spending};

@@ -1,8 +1,8 @@
 //! The exported C++ `operator new` and `operator delete`: every form, under its mangled name.
 //!
 //! The throwing forms are written entirely in assembly: an exception passes through them, which Rust frames
-//! do not allow. A personality routine then lifts the thread's guard (`thread`); otherwise no further
-//! operation of that thread would be recorded.
+//! do not allow. A personality routine then lifts the thread's guard, which marks an operation in progress
+//! (`thread`); otherwise no further operation of that thread would be recorded.
 //!
 //! ```text
 //! new:  count_new ─ fast path ─▶ jump to the next operator new

@@ -1,5 +1,5 @@
-//! Memory for requests during the look-up of the next definitions: a few kilobytes. These requests come from
-//! the loader, which writes a message when a look-up fails. Blocks from here are never reused.
+//! A few kilobytes for requests while the allocator's functions are looked up (`next`). These requests come
+//! from the loader, which writes a message when a look-up fails. Blocks from here are never reused.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;

@@ -11,8 +11,8 @@
 //! Functions of five and six arguments have no registers left: the added arguments are pushed, and passed by
 //! address.
 //!
-//! The semantics are those of the next definition. Functions that only Vellum defines (`vel_*`) report that
-//! memory is exhausted if there is no next definition.
+//! A function behaves as the next definition of its name, in a later library. Functions that only Vellum
+//! defines (`vel_*`) report that memory is exhausted if there is no next definition.
 
 use crate::asked::{Asked, possible};
 use crate::next::{Next, next};

@@ -3,7 +3,7 @@
 //! The library is preloaded in front of `libvellum.so` (or of any allocator), so that the runtime's own paths
 //! stay unchanged. Each exported function finds the **record** of its caller and operation and increments its
 //! count. The function then calls the next definition of the same name, and times some of the calls. Records
-//! are in the **ledger**, a file in memory that the command maps too ([`vellum_wire::cost`]): a killed
+//! are in the **ledger**, a file in memory that `vellum cost` maps too ([`vellum_wire::cost`]): a killed
 //! program loses nothing.
 //!
 //! ```text
@@ -13,9 +13,9 @@
 //!           next malloc         new record
 //! ```
 //!
-//! `vellum heap` also records stacks (`vellum-heapprofile`); common code is in `vellum-stacks`. The two count
-//! in different ways, as they answer different questions. This library counts **every** operation, and an
-//! operation takes a few nanoseconds. The usual path must therefore be one probe by the return address: no
+//! `vellum heap` also records stacks (`vellum-heapprofile`); common code is in `vellum-stacks`. The recorders
+//! count in different ways, as they answer different questions. This library counts **every** operation, and
+//! an operation takes a few nanoseconds. The usual path must therefore be one probe by the return address: no
 //! walk, no lock. A walk ends at the first frame of the user's own source, which only the command can
 //! recognise. A heap profile keeps the **live set**: each block's whole stack, from its allocation to its
 //! release. Only for samples is that cheap enough.
@@ -25,7 +25,7 @@
 //! | [`entry`] | the C functions, and how each finds its caller |
 //! | [`cxx`] | `operator new` and `operator delete` |
 //! | `next` | the definitions that come after ours |
-//! | `early` | memory for the loader while those are being looked up |
+//! | `early` | memory for the loader while these definitions are being looked up |
 //! | `thread` | the thread's table, in thread-local storage |
 //! | `table`, `record` | finding, adding and updating records |
 //! | `timing` | the choice of the operations to time, and the timing |

@@ -1,9 +1,9 @@
-//! Memos: the last stack seen below an instruction of a library, kept so that it need not be walked again.
+//! Memos: each holds the last stack of an instruction of a library, so that it need not be walked again.
 //!
-//! A library's instruction has no record, as its operations are recorded under a stack. Its slot in the
-//! thread's table is therefore free for a memo, which has the same size. A memo has the positions of the next
-//! return addresses on the stack, these addresses, and the record to which they led. If the same words are
-//! found at these positions, the stack is the same.
+//! A library's instruction has no record, as its operations are recorded under a stack's hash. Its slot in
+//! the thread's table is therefore free for a memo, which is as large as a record. A memo has the positions
+//! of the next return addresses on the stack, these addresses, and the record to which they led. If the same
+//! words are found at these positions, the stack is the same.
 //!
 //! ```text
 //! Record:  place  what  count  due  bytes    sum       squares, timed  extremes

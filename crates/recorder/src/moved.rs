@@ -1,6 +1,6 @@
 //! Detects whether `realloc` moved a block by copying it or by moving its page tables.
 //!
-//! Vellum's page layer counts bytes moved by page tables on the board, in this process's slot. The counter is
+//! Vellum's page layer counts bytes moved by page tables in a counter of this process (on the board). It is
 //! read before and after the call; two threads that move blocks at the same instant may be confused. Other
 //! allocators have no such counter: below [`COPIED_BELOW`] all copy, above it their methods differ.
 

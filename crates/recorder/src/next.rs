@@ -1,4 +1,4 @@
-//! The next definitions: functions of the same names in later libraries, each looked up at its first use.
+//! The next definitions of the exported functions, each looked up in later libraries at its first use.
 //!
 //! The loader may allocate during a look-up (it writes a message when it finds nothing), and that request
 //! must not start another look-up. The thread is marked during a look-up, and [`crate::early`] serves its
@@ -6,7 +6,8 @@
 //!
 //! A definition is *quiet* if it never calls a function that this library exports. Vellum's definitions are
 //! quiet, and so are the C library's `malloc` and its family. Other definitions need a guard, so that nested
-//! calls are not counted twice (libstdc++'s `operator new` calls `malloc`). A quiet definition is jumped to.
+//! calls are not counted twice (libstdc++'s `operator new` calls `malloc`). A call jumps to a quiet
+//! definition.
 
 use crate::spent::spending;
 use crate::thread;

@@ -1,8 +1,8 @@
 //! The cost of recording itself, measured once for each job, in the first process that records.
 //!
-//! The cost of a timing is that of an empty function, called indirectly between the usual two stamps. The
-//! cost of counting is a loop of recorded calls minus the loop alone, on a table that has no reader. For
-//! counting with timing, the same loop has every call due. Rare, long work is measured each time:
+//! The cost of a timing is that of an empty function, called indirectly between two time stamps as usual. The
+//! cost of counting is the time of a loop of recorded calls, minus that of the empty loop; nobody reads these
+//! records. For counting with timing, the same loop times every call. Rare, long work is measured each time:
 //! [`crate::spent`].
 
 use crate::asked::Asked;

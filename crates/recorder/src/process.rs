@@ -1,11 +1,11 @@
 //! This process's part of the ledger: the mapping, process number, log, and tables that no thread uses.
 //!
 //! The state lies on a page that the kernel clears in a forked child (`MADV_WIPEONFORK`). The first operation
-//! of any child finds no generation there, and so gets a number, a log and tables for the child. A child that
-//! shares its parent's memory (`vfork`) counts as the parent. Modules and frames that were looked up before a
-//! fork stay valid after it; the log names the process that looked them up.
+//! of any child finds no generation there, and so gets a process number, a log and tables for the child. A
+//! child that shares its parent's memory (`vfork`) counts as the parent. Modules and frames that were looked
+//! up before a fork stay valid after it; the log names the process that looked them up.
 //!
-//! Invariants: a generation is a process's number plus one; the lock is held briefly, without waiting.
+//! Invariants: a generation is a process number plus one; the lock is held briefly, without waiting.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;

@@ -1,4 +1,4 @@
-//! Lines of Python on a stack.
+//! Finds the line of Python that caused an operation, on a stack of CPython.
 //!
 //! An operation of CPython, or of a library that it calls, is recorded under the Python line that runs. The
 //! walk up the stack ends where it reaches the interpreter. It continues along the interpreter's own frames

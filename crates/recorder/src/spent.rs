@@ -1,4 +1,4 @@
-//! Processor time spent on rare work: growing tables, look-ups, walking stacks, queries to the command.
+//! Measures processor time spent on rare work: growing tables, look-ups, stack walks, queries to the command.
 //!
 //! Such work takes long, so it is measured each time, by the thread's processor clock.
 

@@ -1,5 +1,5 @@
-//! The library's initializer: it gives the loading thread a table. In one process of the job it also measures
-//! the cost of recording.
+//! The library's initializer: it gives the loading thread a table of records. In one process of the job it
+//! also measures the cost of recording.
 
 use crate::spent::spending;
 use crate::{attach, modules, own, python, thread};

@@ -3,8 +3,8 @@
 //! A table that is three quarters full is left unchanged, for the command to add up, and a larger table
 //! starts from zero. Records are never moved, so each count appears once even if the process is killed.
 //!
-//! Invariants: only the owning thread writes. `place` is written last when a record is made. The head's first
-//! word, read as a place, is never 0 (its kind is written before any record) and never a return address.
+//! Invariants: only the owning thread writes. `place`, a record's key, is written last when a record is made.
+//! The head's first word, read as a place, is never 0 (the kind is written first) nor a return address.
 
 use crate::thread::Thread;
 use crate::{process, record};

@@ -3,17 +3,17 @@
 //! The variables are initial-exec thread-local storage written in assembly, as in `vellum-malloc`: one load
 //! finds them, without a call.
 //!
-//! `now` decides in one comparison whether the fast path is allowed: it must equal the process's own word
-//! ([`crate::process::State`]). A thread starts with a word that no process has, so its first operation takes
-//! the slow path and gets a table. A forked child and a process that unmapped a module have new words. While
-//! an operation is being recorded the word is [`BUSY`].
+//! The field `now` decides in one comparison whether the fast path is allowed: it must equal the process's
+//! word ([`crate::process::State`]). A thread starts with a word that no process has, so its first operation
+//! takes the slow path and gets a table. A forked child and a process that unmapped a module have new words.
+//! While an operation is being recorded the word is [`BUSY`].
 //!
-//! A `longjmp` (from a new-handler) may leave an operation without notice. `returns` is the return address
-//! that was at the guard: a different one means that the guarded call is no longer on the stack.
+//! The field `guard` is the stack address of the operation being recorded, or 0. A `longjmp` (from a
+//! new-handler) may leave an operation without notice. `returns` is the return address that was at `guard`:
+//! if the stack has another one there, the guarded call has ended.
 //!
-//! Invariant: `guard` is the stack address of the operation being recorded, or 0. Nested operations, by the
-//! allocator itself, a new-handler or a signal handler, are further down the stack. They are passed on
-//! unrecorded, as they are part of the operation being timed.
+//! Nested operations, by the allocator itself, a new-handler or a signal handler, are further down the stack.
+//! They are passed on unrecorded, as they are part of the operation being timed.
 
 use core::arch::{asm, global_asm};
 use core::cell::Cell;

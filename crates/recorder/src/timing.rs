@@ -10,14 +10,15 @@
 //!
 //! An operation during which the thread loses its processor takes milliseconds. With a weight of a thousand,
 //! one such timing would raise the mean a thousandfold. A timing longer than [`DISTURBED_US`], in a record
-//! with another below a microsecond, is stored in a separate record ([`ASIDE_BIT`]). The next timing also
-//! represents this operation. The command decides after the run whether these timings were disturbances: if
-//! they are frequent, they belong to the operation. The tests use the record's minimum, which no disturbance
-//! can raise; with the mean, a single disturbance would cause all operations to be timed.
+//! with another timing below a microsecond, is stored in a separate record ([`ASIDE_BIT`]). The next timing
+//! also represents this operation. The command decides after the run whether these timings were disturbances:
+//! if they are frequent, they belong to the operation. The tests for a microsecond use the record's minimum,
+//! which no disturbance can raise; with the mean, one disturbance would cause all operations to be timed.
 //!
 //! Times are read from the time-stamp counter, fenced on both sides to time exactly the operation.
 //!
-//! Invariants: `due > count` except while an operation is timed; only the table's thread writes.
+//! Invariants: `due` (the next count to time) exceeds `count` except during a timing; only the table's thread
+//! writes.
 
 use crate::process;
 use crate::table;

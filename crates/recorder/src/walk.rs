@@ -1,17 +1,17 @@
-//! Recording an operation: the way from its caller to its record.
+//! Finds the record of an operation, from the return address in its caller.
 //!
 //! ```text
 //! return address ── has a record? ─────────────────────────────▶ record (the usual way: one probe)
 //!        └─ is it the user's? ─ yes ─────────────── new record ─▶
 //!                └─ no: step to the caller, and again ─▶ stack ─▶ record of the stack's hash
-//!                        └─ an interpreter's: add the lines that it runs ─▶ the same
+//!                        └─ an interpreter's: add the Python lines ─▶ stack ─▶ record of the stack's hash
 //! ```
 //!
 //! Repeated stacks are not walked again: [`crate::memo`].
 //!
 //! A stack is walked to the first frame of the user's own source, or to its end if flame graphs are
 //! requested; never further than [`FRAMES_MAX`]. A stack without a frame of the user's is recorded whole, and
-//! the command chooses its place.
+//! the command chooses the frame to report.
 
 use crate::asked::Asked;
 use crate::record::{count, is_due};

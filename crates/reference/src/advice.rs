@@ -1,4 +1,4 @@
-//! The memory limit to recommend for a job, and the cost of smaller limits.
+//! Computes the memory limit to recommend for a job, and the cost of smaller limits.
 //!
 //! ```text
 //! limit = pages of the program · (1 + RESERVE)  +  program text and libraries  +  kernel memory:
@@ -6,25 +6,26 @@
 //!       + page cache for streams (data read and written by system calls)
 //! ```
 //!
-//! - *Reserve.* The curve assumes exact replacement, which keeps the pages used last. The kernel's
-//!   replacement is not exact: it checks accessed bits in batches, and only when it needs pages. Programs
-//!   that cycle through nearly all of their memory lose most. A limit that covers all held memory needs none.
+//! - *Reserve.* The working-set curve assumes exact replacement, which keeps the pages used last. The kernel
+//!   instead checks accessed bits in batches, and only when it needs pages. Programs that cycle through
+//!   nearly all of their memory lose most. A limit that covers all held memory needs no reserve.
 //! - *Shared text* is charged to the cgroup that touched it first, maybe another job's. It is always counted.
 //! - *Kernel memory*: page tables, stacks and other kernel memory charged to the cgroup.
 //! - *Streams.* Data read and written by system calls goes through the page cache, which is charged as well.
-//!   The kernel reclaims it first, but only after it has displaced pages in use. A few MiB are enough.
-//! - *Files read again.* The cache of files counts ([`crate::charged`]) only if two conditions hold. The job
-//!   read as much again as its files hold. Reading that from the device, at S per page, would cost more than
-//!   the agreed slowdown.
+//!   The kernel reclaims this cache first, but until then it displaces pages in use. A few MiB are enough.
+//! - *Files read again.* The cache of files ([`crate::charged`]) counts if the job read at least twice as
+//!   much as its files hold. The excess, read from the device at S (the cost of a fault) per page, must also
+//!   cost more than the agreed slowdown.
 //!
-//! All held memory is recommended for a growing job, after one cycle only, and if a smaller limit would save
-//! less than an eighth ([`WORTH`]): just below all held memory, a kernel may find nothing to reclaim.
+//! All held memory (the peak) is recommended in three cases: the job grows; there was only one cycle (sample
+//! of the curve); a smaller limit would save less than an eighth ([`WORTH`]). Just below all held memory, a
+//! kernel may find nothing to reclaim.
 //!
 //! The cost of a limit, as a part of the job's time, has three terms:
 //!
-//! 1. S for each fault of a page that left and comes back, by the curve of each stretch ([`crate::whole`]);
-//! 2. faults beyond the longest window watched, which are the same for every limit below all held memory;
-//! 3. paging out, once, the pages that do not fit.
+//! 1. S for each fault of a page that left and comes back, by the curves of [`crate::whole`];
+//! 2. faults of pages unused for longer than any window, the same for any limit below all held memory;
+//! 3. writing out, once, the pages that do not fit.
 //!
 //! The uncertainty of the cost is twice the standard error of term 1 over the cycles.
 //!

@@ -1,4 +1,5 @@
-//! The CPU budget of a watch, and the time at which it can pay for the next cycle (a clearing and its looks).
+//! The CPU budget of a watch: computes when it allows the next *cycle*. A cycle clears the accessed bits of
+//! the job's pages, and then counts the set bits several times (*looks*).
 //!
 //! ```text
 //! spent + cycle ≤ max( budget · (T + cycle length / 2),  idle budget · (t + cycle length in wall time / 2) )
@@ -7,20 +8,19 @@
 //!         our CPU time, and the kernel's for us        the job's own user time
 //! ```
 //!
-//! T is the job's user CPU time since the watch began, t the wall-clock time. A look is one count of the
-//! referenced pages. Cycles of large processes are rare; those of small ones follow each other without a
-//! pause. A job that hardly runs has the *idle budget*, a part of one processor. A cycle must be paid for
-//! halfway through, so that early spending stays near the budget.
+//! T is the job's user CPU time since the watch began, t the wall-clock time; *clear* and *count* are costs
+//! per page. Cycles of large processes are rare; those of small ones follow each other without a pause. A
+//! job that hardly runs has the *idle budget*, a part of one processor. A cycle must be paid for halfway
+//! through, so that early spending stays near the budget.
 //!
 //! - *The burst.* The first two cycles may exceed the budget by the factors of [`BURST`], up to a given time.
 //!   The second waits longer, to show another part of the run. The next cycles wait until both are repaid.
 //! - A run is *long enough* for a recommendation if it pays for two cycles ([`Budget::enough`]). The rule
 //!   uses only the size of the job, so that all its runs get the same answer.
-//! - The account is incomplete: looks leave caches and TLBs cold. Jobs were 1.0 to 1.3 % slower when the
-//!   account showed 0.6 to 0.9 % (`vellum-bench --only watch`, 8 to 256 MiB). The account may therefore reach
-//!   1 / [`UNSEEN`] of the budget only.
-//! - The costs of clearing and counting a page are measured during the watch; a huge page costs as much as a
-//!   small one.
+//! - The account of costs is incomplete, since looks leave caches and TLBs cold. Jobs were 1.0 to 1.3 %
+//!   slower when the account showed 0.6 to 0.9 % (`vellum-bench --only watch`, 8 to 256 MiB). The account
+//!   may therefore reach 1 / [`UNSEEN`] of the budget only.
+//! - The costs per page are measured during the watch; a huge page costs as much as a small one.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Memory charged to a job's cgroup beside its mapped pages: page cache of files read by system calls, and
-//! kernel memory.
+//! Estimates the memory charged to a job's cgroup beside its mapped pages: page cache of files read by
+//! system calls, and kernel memory. A *look* is one sample of the job.
 //!
 //! ```text
 //! /proc/PID/fd        files open for reading ─▶ cachestat: pages of each in the cache   maximum of all looks
@@ -7,10 +7,10 @@
 //! cgroup              the kernel memory charged to it, if a cgroup is watched
 //! ```
 //!
-//! Files are identified by device and inode: each counts once, however often it is open. Mapped files in
-//! memory (`/dev/shm`, memfd) are already counted as pages of the processes.
+//! Files are identified by device and inode: each file counts once, however often it is open. Files that are
+//! themselves memory (`/dev/shm`, memfd) are already counted as pages of the processes.
 //!
-//! On kernels without `cachestat` (before Linux 6.5), a file counts with all its blocks.
+//! On kernels without `cachestat` (before Linux 6.5), a file counts with all its blocks, cached or not.
 
 use crate::target::Target;
 use std::collections::HashMap;

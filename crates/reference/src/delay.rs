@@ -1,7 +1,7 @@
 //! Measures S, the cost of a page fault on this machine, on our own pages.
 //!
-//! The theory takes S as given, and results depend on it: a program has different knees on a compressed swap
-//! in memory (5 µs) and on a disk (100 µs and more).
+//! The theory (`vellum_workset`) takes S as given, and results depend on it. The best amount of memory (the
+//! knee) is another with compressed swap in memory (5 µs) than with a disk (100 µs and more).
 //!
 //! ```text
 //! swap    own pages ─▶ MADV_PAGEOUT ─▶ touched, one in READ_AHEAD pages    S = fault + cost of paging out
@@ -9,11 +9,11 @@
 //!         mapped ─▶ touched                                                S = fault
 //! ```
 //!
-//! - Only pages that had left memory (`mincore`) count; others may still be in the swap cache.
+//! - Only pages that had left memory (`mincore`) count; other pages may still be in the swap cache.
 //! - S is the mean, since costs add up. The median is reported beside it.
 //! - Time in which the thread waited for a processor (`schedstat`) is subtracted.
 //! - The device is reported with S. Without swap, a program's written memory cannot be paged out: a limit
-//!   slows the program down only by the files it maps, and kills it below its written memory.
+//!   slows the program down only by the files it maps; a limit below the written memory kills it.
 //! - A job's own faults under pressure, on a busy device, may take longer than S.
 
 use std::fs::File;

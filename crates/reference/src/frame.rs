@@ -1,4 +1,4 @@
-//! A snapshot of a watch (the *frame*), which can be shown, written as JSON, and read back.
+//! A *frame*: the state and results of a watch at one moment, to be shown, written as JSON, and read back.
 //!
 //! Field names are those of the JSON that `vellum watch` and `vellum run` write (docs/watch.md). A field
 //! never changes its meaning.

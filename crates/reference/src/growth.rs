@@ -1,6 +1,6 @@
-//! Detection of growth: a job grows if its peak has risen in the last quarter of its time.
+//! Detects growth: a job is growing if its peak memory has risen in the last quarter of its time so far.
 //!
-//! The future size of a growing job is unknown, so its recommended limit is at least its present memory.
+//! The future size of a growing job is unknown, so its recommended limit is all the memory that it has held.
 
 use std::time::Duration;
 use vellum_kernel::Bytes;

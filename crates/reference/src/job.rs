@@ -1,4 +1,4 @@
-//! The watched job: its current processes, those that have ended, and its virtual time.
+//! The watched job: tracks its current processes, those that have ended, and its virtual time.
 //!
 //! Virtual time is the *user* CPU time of all its processes. The kernel's CPU time of a process is exact, but
 //! user and system time are in clock ticks, so system time is subtracted:
@@ -7,15 +7,15 @@
 //! user = CPU clock of the process (ns) − stime (ticks)          in total off by at most one tick
 //! ```
 //!
-//! The time between the last sample of a process and its end is known when its parent has waited for it
+//! The CPU time between the last sample of a process and its end is known when its parent has waited for it
 //! (`cutime`). Without a wait, that time is lost. A parent's `cutime` contains all time of the child and of
 //! the child's children, and a part of it was sampled while they ran. That part is recorded under the
-//! parent's pid and subtracted when the parent has waited. If the parent ends first, the grandparent takes
-//! its place.
+//! parent's pid and subtracted when the parent has waited. If the parent ends first, the part is recorded
+//! under the grandparent's pid instead.
 //!
 //! Invariants: the clock never runs backwards; a process is identified by its pid *and* its time of birth.
 //!
-//! Source: Nishigaki counts processor time of the job. Departure: the time of faults is excluded.
+//! Source: Nishigaki 1981 (see `vellum_workset`) uses processor time. Departure: without the time of faults.
 
 use crate::event::Event;
 use crate::target::Target;

@@ -1,7 +1,7 @@
-//! Measures, from outside, how many pages a running job references, and its working-set curve.
+//! Measures the working-set curve of a running job from outside its processes.
 //!
-//! `vellum-workset` has the theory of curves. This crate measures a curve of any running program of the
-//! user, without privilege and without a restart.
+//! The curve gives, for each length of a *window* of the job's CPU time, the mean number of pages referenced
+//! in it (theory: `vellum-workset`). Any running program of the user can be measured, without privilege.
 //!
 //! ```text
 //! Target ─▶ Job         the processes, their ends, their user CPU time
@@ -11,11 +11,11 @@
 //!           Budget      how often references may be counted
 //! Ages ─────────────▶ memory not touched for 1 s, 10 s, 1 min, 10 min of wall-clock time
 //! Delay ────────────▶ S: the cost of a page fault on this machine, measured
-//! Whole ────────────▶ the curve of all the time, with that between cycles ─▶ recommended limit
+//! Whole ────────────▶ the curve of all the time, also between cycles ─▶ recommended limit
 //! ```
 //!
-//! [`vellum_kernel::generations`] reads, ages and evicts the generations of a cgroup, for a source and for
-//! the governor.
+//! [`vellum_kernel::generations`] reads, ages and evicts a cgroup's generations (pages grouped by age), for
+//! a source and for the governor.
 //!
 //! # Words
 //!
@@ -24,6 +24,7 @@
 //! | source | a way to observe references: [`SourceKind`]. By default [`AccessedBits`]; for large jobs [`PageTables`], for very large jobs [`Generations`], where available |
 //! | Δ | the smallest window, in user CPU time of the job |
 //! | cycle | one clearing of a source and the *looks* (counts of references) until the next; several clearings if one does not allow all looks |
+//! | knee | the window beyond which more memory is not worth its cost: `vellum-workset` |
 //! | stall | time for which a process waits because of the watch |
 //! | imposed | CPU time of the job that the watch costs it |
 //! | grain | the page size for which a result is exact: [`Grain`] |
@@ -46,13 +47,12 @@
 //!
 //! # The counts
 //!
-//! - Counted are pages *mapped* and referenced. Data that a program reads by `read` without mapping it is not
-//!   counted.
-//! - A page that several processes share counts in each process that referenced it. A job of many processes
-//!   that share much memory looks larger than it is.
+//! - Pages count that are *mapped* and referenced. Data that a program reads by `read` without mapping it is
+//!   not counted.
+//! - A page that several processes of the job share counts once, as far as the source shows the sharing.
 //! - A huge page counts whole. If most memory is in huge pages, reports have a note.
-//! - Clearing accessed bits removes a hint for the kernel's own page replacement, which decides a little
-//!   worse under memory pressure.
+//! - Clearing accessed bits removes a hint for the kernel's own page replacement. Under memory pressure, the
+//!   kernel therefore chooses pages a little worse.
 
 mod advice;
 mod budget;

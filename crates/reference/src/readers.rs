@@ -1,5 +1,5 @@
-//! Parsers of BTF and `smaps` for given bytes, for the fuzz targets (`vellum-fuzz`) only; see
-//! `vellum_kernel::readers`.
+//! Runs the parsers of BTF and `smaps` on given bytes; exported for the fuzz targets (`vellum-fuzz`) only,
+//! like `vellum_kernel::readers`.
 
 use crate::sources::accessed;
 use crate::sources::tables::btf::Btf;

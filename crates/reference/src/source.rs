@@ -1,7 +1,7 @@
-//! The sources of page references: one trait for several interfaces of the kernel.
+//! The sources, by which page references are counted: one trait for several interfaces of the kernel.
 //!
-//! A [`Source`] is cleared for a job. Each later *look* counts the pages referenced since. There are two
-//! kinds:
+//! A *clearing* of a [`Source`] marks all pages of a job as not referenced. Each later *look* counts the
+//! pages referenced since the clearing. There are two kinds of sources:
 //!
 //! ```text
 //! for each process     PerProcess   accessed bits, page tables         any number of looks, at any time
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A source that allows fewer looks than a cycle has is cleared again within the cycle ([`Source::looks`]).
-//! If looks clear bits as a clearing does, each look costs the job time ([`Source::looks_clear`]). The
-//! documentation of each source has its other costs.
+//! If a look also clears accessed bits, it costs the job time, as a clearing does ([`Source::looks_clear`]).
+//! The documentation of each source has its other costs.
 //!
 //! The available sources depend on the kernel's configuration and on privilege. [`SourceKind::availability`]
 //! tests a source without changing anything, and returns the reason if it is not available.

@@ -1,13 +1,13 @@
 //! Derives results from a history, for a given S (cost of a fault): the knee, the recommended limit, and the
 //! slowdown under smaller limits.
 //!
-//! It adds to the curve of `vellum-workset`:
+//! In addition to the curve of `vellum-workset`, the verdict takes into account:
 //!
 //! - *First references* happen under any limit, and do not count against a limit
 //!   ([`Watcher::first_references`]).
-//! - *Beyond the longest window.* A page touched every minute is in no window of ten seconds. A limit for
-//!   that window would cause a fault each time. While the fault rate f at the longest window costs more than
-//!   the agreed slowdown, all held memory is recommended.
+//! - *Beyond the longest window.* A page touched once a minute is outside most windows of ten seconds. Under
+//!   a limit for that window, each touch would be a fault. While the fault rate f at the longest window
+//!   costs more than the agreed slowdown, all memory that the job held is recommended.
 //! - *Other memory under a limit*, and the time between looks: [`crate::advice`], [`crate::whole`].
 //! - *Bytes.* A page of the curve has [`PAGE_BYTES`] bytes.
 

@@ -1,19 +1,20 @@
 //! The curve of the whole time that a job was watched, including the time between cycles.
 //!
-//! The budget leaves most of a large job's time between cycles. For a program that builds a table and sorts
-//! it at its end, cycles alone would be misleading. All time therefore gets a curve:
+//! A watch can afford few cycles (samples) of a large job; most of the time passes between them. For a
+//! program that builds a table and sorts it at its end, cycles alone would be misleading. All time therefore
+//! gets a curve:
 //!
 //! ```text
 //! resident    ▁▂▃▃▃▃▄▅▅▅▇▇▇
-//! cycle       ────├──┤────────      w: the curve of the last cycle; before the first cycle, the first one's;
-//! counted as   w    w   w + growth  growth: memory resident since then counts as referenced in every window
+//! cycle       ────├──┤────────
+//! counted as   w    w   w + growth
 //! ```
 //!
-//! Memory that became resident since the last look counts as needed until the next cycle. That is wrong for
+//! w is the curve of the last cycle (before there is one, of the first). Memory that became resident since
+//! that cycle's end (growth) counts as referenced in every window, until the next cycle. That is wrong for
 //! memory that is written and never read; the next cycle corrects it.
 //!
-//! The weight of each stretch is its user CPU time, so parts of the [`History`] of stretches are parts of the
-//! run.
+//! A stretch's weight is its user CPU time, so shares of the [`History`] of stretches are shares of the run.
 
 use crate::watcher::PAGE_BYTES;
 use std::time::Duration;

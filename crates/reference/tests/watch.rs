@@ -1,7 +1,7 @@
 //! Tests of the watcher with a process whose references are known.
 //!
 //! The *walker* is this test program, started again. It touches each of its sets of n pages once in a period
-//! of its own user CPU time, evenly. It therefore touches the same number of pages in any window T:
+//! of its own user CPU time, evenly. In any window of length T it therefore touches z(T) pages:
 //!
 //! ```text
 //! z(T) = Σ n · min(1, T / period)

@@ -1,4 +1,4 @@
-//! The end of all of Vellum's commands: prints failures, and defines the exit statuses, those of env(1).
+//! Ends Vellum's commands: prints failures, and defines the exit statuses (those of env(1)).
 
 use crate::stderr;
 use std::fmt::Display;

@@ -1,7 +1,7 @@
 //! Writes reports to files, each whole or not at all.
 //!
-//! A report is written to a temporary file beside its destination and renamed when complete, so readers never
-//! see a partial file. A wrong destination is an error before the program runs.
+//! A report is written to a temporary file beside its destination and renamed when complete, so readers
+//! never see a partial file. A wrong destination is an error before the measured program runs.
 
 use crate::exit::failed;
 use crate::stdout;

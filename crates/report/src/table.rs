@@ -1,4 +1,4 @@
-//! Tables: aligned columns for people, objects with named fields for programs.
+//! Tables: printed as aligned columns for people, and as JSON objects with named fields for programs.
 //!
 //! Text is aligned left, numbers right. A table that is too wide shortens its first column, never its
 //! numbers. A row of one cell spans all columns. Control characters become question marks.

@@ -1,4 +1,4 @@
-//! Memory cgroups (control groups) for tests, version 1 or 2, removed when dropped.
+//! Memory cgroups for tests, of version 1 or 2. Each is removed when its value is dropped.
 //!
 //! Version 1 has `memory.limit_in_bytes` in a separate hierarchy, version 2 `memory.max` in the common one.
 

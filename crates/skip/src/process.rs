@@ -1,4 +1,4 @@
-//! Processes for tests: one without other tests ([`alone`]), with a role ([`again`]), or forked ([`forked`]).
+//! Runs a test in a separate process ([`alone`]), one with a role ([`again`]), or a forked one ([`forked`]).
 
 use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};

@@ -2,7 +2,7 @@
 //! frame.
 //!
 //! ```text
-//! bits 4 to 7: READY (always set), USERS, KNOWN_RULE, INTERPRETS; all others: the number of a Rule
+//! bits 4 to 7: the flags READY (always set), USERS, KNOWN_RULE, INTERPRETS; other bits: the number of a Rule
 //! ```
 
 use vellum_unwind::Rule;

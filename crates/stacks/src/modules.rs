@@ -1,4 +1,4 @@
-//! Modules (the program and its libraries): the path of a module's file, and its mapped unwinding tables.
+//! Finds the path of a module's file and its mapped unwinding tables. A module is the program or a library.
 
 use core::ffi::c_char;
 use vellum_sys::loader::Module;

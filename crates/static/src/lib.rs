@@ -17,10 +17,10 @@
 //! The first three are the shared library's own source files, so each name means the same in both. C++'s
 //! `operator new` comes from the C++ library, which calls `malloc`.
 //!
-//! The shared library intercepts more functions of the C library. Only the shared library has the program's
-//! own mappings, paged memory (`--frames`), the collector, heap profiles and the board of `vellum run`. This
-//! library has no helper thread: only the shared library can end it before the program drops privileges
-//! (`setuid`) or creates a namespace. Free memory is returned while the program allocates.
+//! The shared library intercepts more functions of the C library. Only the shared library serves the
+//! program's own mappings, and has paged memory (`--frames`), the collector, heap profiles, and the counters
+//! of `vellum run`. This library has no helper thread: only the shared library can end it before the program
+//! drops privileges (`setuid`) or creates a namespace. Free memory is returned while the program allocates.
 //!
 //! Invariants:
 //!

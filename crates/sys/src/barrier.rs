@@ -1,6 +1,6 @@
 //! A memory fence that every running thread of the process executes (`membarrier`, Linux 4.14).
 //!
-//! A fast path then needs no fence: the thread that interferes with it, which is rare, pays for both.
+//! A fast path then needs no fence: the thread that interferes with the path, which is rare, pays for both.
 
 use crate::caps::{self, Caps};
 use core::sync::atomic::{AtomicBool, Ordering};

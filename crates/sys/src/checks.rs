@@ -1,8 +1,8 @@
-//! A slow check that one thread makes for all: none relies on a check that began before its request.
+//! Lets one thread make a slow check for all. No thread relies on a check that began before its own request.
 //!
-//! Many threads may find at the same time that a slow check is due. The first thread makes it and the others
-//! continue; it checks again for their requests afterwards. A checking thread that takes too long may have
-//! lost its processor. The next thread with a request then makes a check itself.
+//! Many threads may find at the same time that a slow check is due. The first thread makes it, while the
+//! others continue, and afterwards checks again for their requests. A checking thread that takes too long may
+//! have lost its processor. The next thread with a request then makes a check itself.
 //!
 //! Checks are numbered. If two overlap, the one with the lower number may have read older values and must not
 //! overwrite the result of the other. Users of the results compare the numbers.

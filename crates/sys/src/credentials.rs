@@ -1,9 +1,9 @@
 //! Calls that change a thread's credentials (user, groups, capabilities), repeated on another thread.
 //!
 //! In Linux each thread has its own credentials. The C library makes all threads that it started repeat such
-//! a call. A background thread that must continue (a pager's, which the program always needs) repeats it by
-//! this file. It had the caller's credentials before, so the kernel allows it the same call. The arguments
-//! are stored by value, as the caller's memory may be paged out.
+//! a call. A background thread that must continue (a pager's, which the program always needs) repeats it with
+//! this file's functions. It had the caller's credentials before, so the kernel allows it the same call. The
+//! arguments are stored by value, as the caller's memory may be paged out.
 
 use crate::{Span, map, raw, round_up};
 use rustix::io::Errno;

@@ -2,28 +2,30 @@
 //!
 //! ```text
 //! open    ──▶ makes a table with a byte for each page of a span, and sets a SIGSEGV handler
-//! arm     ──▶ makes pages read-only        a write faults: the handler makes the page and those around it
-//! take    ──▶ returns the written pages    writable and marks them written; the write is then retried
-//! release ──▶ makes pages writable         (after `take`, the pages are read-only again)
+//! arm     ──▶ makes pages read-only
+//! take    ──▶ returns the written pages, which are read-only again
+//! release ──▶ makes pages writable
 //! ```
 //!
-//! Guarding is coarser than tracking, and visible to the program:
+//! A write to an armed page faults. The handler makes the page and those around it writable and marks them as
+//! written; then the write is retried. Guarding is coarser than `track`, and visible to the program:
 //!
-//! * a *system call* that writes to an armed page fails with `EFAULT`, and no signal's frame fits there;
+//! * a *system call* that writes to an armed page fails with `EFAULT`, and no signal frame can be there;
 //! * a write by a thread that has blocked SIGSEGV ends the process;
 //! * each writable hole in armed memory costs two map entries. Holes have [`AROUND`] bytes if possible. If
-//!   the kernel has no more entries, the whole armed range around the page becomes writable.
+//!   the process may have no more entries, the whole armed range around the page becomes writable.
 //!
 //! # Invariants
 //! * Every other SIGSEGV goes to the program's own action ([`segv`]). If the program replaces the handler
-//!   past that file, no page is armed any more ([`open`]).
+//!   without `segv`, no page is armed any more ([`open`]).
 //! * The handler touches its table and the faulting range only, by system calls that are async-signal-safe.
 //! * Pages that were not armed are never changed, because pages around an armed one may be another owner's.
 //! * Pages are armed and taken while no other thread writes there or is in the handler. The handler blocks
 //!   all signals, so a thread that a signal has stopped has left it. The handler runs on any number of
 //!   threads at once. A handler may run late, after the page was released.
 //!
-//! Source: Appel, Ellis and Li 1988; as in libgc. Departure: only pages that the caller armed are protected.
+//! Source: Appel, Ellis and Li 1988, "Real-time concurrent collection on stock multiprocessors"; and libgc.
+//! Departure: only pages that the caller armed are protected.
 
 use crate::caps::{self, Caps};
 use crate::track::{Taken, Written};

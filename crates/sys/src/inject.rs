@@ -1,5 +1,5 @@
 //! Fault injection for `UFFDIO_MOVE`: wrong results like those of kernels that are migrating pages. It is for
-//! tests only: the feature `inject` builds it, and no preloaded library is built with that.
+//! tests only, in the feature `inject`; no preloaded library is built with this feature.
 //!
 //! The kernel (6.8 to 6.18 at least) may move a page and still return an error that does not count it:
 //! `EEXIST` with no page moved, or `EAGAIN` with a count that is one too small. Kernels return these a few

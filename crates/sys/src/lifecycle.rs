@@ -1,7 +1,7 @@
 //! The states of a process's background threads: starting them, ending them, and waiting for both.
 //!
 //! ```text
-//!             begin                began(true)              bar
+//!             begin                began(true)              bar                   (functions of this file)
 //!   absent ──────────▶ starting ───────────────▶ running ─────────▶ retiring ──┐
 //!    ▲ ▲  (no bars)       │ began(false)                                       │ all of them are gone
 //!    │ └──────────────────┘                                                    │
@@ -15,8 +15,8 @@
 //!
 //! # Invariants
 //! * Between the first bar and the last *unbar* the state never becomes starting: absent threads stay absent.
-//! * The thread that starts the others has every signal blocked until the start is over. A signal handler
-//!   that bars never interrupts a start on its own thread, so no two threads wait for each other.
+//! * The thread that starts background threads has every signal blocked until the start is over. A signal
+//!   handler that calls `bar` never interrupts a start on its own thread, so no wait is circular.
 //! * Every caller of `bar` can complete the retiring that another caller began, when the threads are gone. A
 //!   signal handler may therefore call `bar` on a thread that it interrupted in `bar`.
 //! * Only the process that owns the threads ([`crate::owner`]) uses this type.

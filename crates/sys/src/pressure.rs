@@ -1,4 +1,4 @@
-//! Memory pressure by the kernel's pressure-stall information: a trigger if it can be set, and the averages.
+//! Memory pressure, by the kernel's pressure-stall information: a trigger if one can be set, or an average.
 
 use crate::caps::{self, Caps};
 use crate::text;

@@ -1,4 +1,4 @@
-//! Parsers of the kernel's text files, each for a slice, exported only for the fuzz targets (`vellum-fuzz`).
+//! Parsers of the kernel's text files, each for given bytes, for the fuzz targets (`vellum-fuzz`) only.
 
 use crate::{limits, usage};
 

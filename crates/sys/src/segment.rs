@@ -1,8 +1,8 @@
 //! Finds the mapped bytes of a module's segment (a part of its file, mapped as one), by its program headers.
 //!
 //! For an address, the loader (`crate::loader`) usually reports the start of the whole module, where its
-//! file's header lies. In modules with holes between the segments (some programs at fixed addresses) it
-//! reports only the start of the segment. The kernel's copy of the program's headers is used then.
+//! file's header lies. In modules with holes between the segments (some programs at fixed addresses) the
+//! loader reports only the start of the segment. The kernel's copy of the program's headers is used then.
 
 use crate::pagemap::PageMap;
 use crate::{Addr, PAGE, Span, map};

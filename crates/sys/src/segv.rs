@@ -2,7 +2,7 @@
 //! action.
 //!
 //! ```text
-//! fault ──▶ Vellum's handler ──▶ a page that it armed: done
+//! fault ──▶ Vellum's handler ──▶ a page that `guard` made read-only: done
 //!                            └─▶ anything else: [`pass_on`] to the program's action, as the kernel would
 //! program's sigaction(SIGSEGV) ──▶ before [`open`]: the C library, as without Vellum
 //!                              ──▶ after it: [`sigaction`] keeps the action, and Vellum's handler stays
@@ -13,22 +13,22 @@
 //!
 //! # Invariants
 //! * A program sees its own action only, never Vellum's, in the form in which the kernel would return it.
-//! * Its handler runs with the mask and stack that it requested, and may return, change the context, or leave
-//!   by a jump. The stack is decided when the kernel delivers the signal, by flags of Vellum's handler that
-//!   follow the program's, but for `alternate_stack_set`.
+//! * The program's handler runs with the mask and stack that it requested, and may return, change the
+//!   context, or leave by a jump. The kernel chooses the stack when it delivers the signal, by the flags of
+//!   Vellum's handler. These follow the program's, except as `alternate_stack_set` states.
 //! * The handler reads the action, on any number of threads and without waiting, while another thread
-//!   replaces it. A new action is written to the slot not in use and then made current by its version. If the
-//!   version is still current after the read, no thread can have begun to write to that slot: that begins
-//!   only at the next version. These accesses are all sequentially consistent.
+//!   replaces it. Of its two copies, the one not in use is written and then made current by its version. If
+//!   the version is still current after the read, no thread can have begun to write to the copy that was
+//!   read. These accesses are all sequentially consistent.
 //! * The holder of the lock has all signals blocked and touches none of the program's memory.
-//! * A call that passed `IS_ON` on its way to the C library is counted before it reads the flag, and [`open`]
-//!   reads the count after it has set the flag: either the call or `open` sees the other.
+//! * A call on its way to the C library is counted before it reads the flag `IS_ON`. [`open`] reads the count
+//!   after it has set the flag: either the call or `open` sees the other.
 //! * A child that shares its parent's memory (`vfork`) has its own actions only in the kernel, and leaves the
 //!   parent's record as it is. The same holds for a child made without the runtime: the lock may have been
 //!   held at that moment.
 //!
-//! Source: Appel, Ellis and Li 1988; the chaining as in libgc. Departure: handlers set later are also
-//! chained.
+//! Source: Appel, Ellis and Li 1988 (title in `guard`). Faults are passed on as in libgc. Departure: also to
+//! handlers that the program sets later.
 
 use crate::thread::Undisturbed;
 use crate::{Addr, Lock, Span};

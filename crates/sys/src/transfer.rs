@@ -7,8 +7,8 @@
 //! * `mremap` moves page-table entries, whole tables if source and destination have the same offset in 2 MiB.
 //!   The destination becomes a separate map entry.
 //!
-//! `UFFDIO_MOVE` may move a page and still return an error that does not count it (`EEXIST`, or `EAGAIN` and
-//! one page fewer), while the kernel migrates pages. Therefore the destination is checked after every error.
+//! `UFFDIO_MOVE` may move a page and still return an error that does not count it (`EEXIST`, or `EAGAIN` with
+//! too low a count), while the kernel migrates pages. Therefore the destination is checked after every error.
 //! It was emptied before the first move and only the mover fills it, so a page that is there has moved.
 //!
 //! The descriptor for the first way is opened for each transfer and closed after it. A program that closes

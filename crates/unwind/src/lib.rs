@@ -20,7 +20,7 @@
 //! *return address* is the address of the instruction after the call; the call itself is found one byte
 //! before it.
 //!
-//! [`Interpreter`] reads the frames of a program that CPython runs, which the interpreter keeps itself.
+//! [`Interpreter`] reads the frames of a Python program, which CPython keeps beside the machine's stack.
 //!
 //! Frames that a [`Rule`] cannot express (other registers as bases, general expressions, signal frames) end
 //! the walk. `arch` has x86-64 and aarch64; a program contains the one it is compiled for.

@@ -1,7 +1,7 @@
 //! The advice protocol: a runtime reports the state of its heap to a governor, and receives a target size.
 //!
 //! The transport is a Unix socket of packets (`SOCK_SEQPACKET`) at the path in [`ADVICE_ENV`]. Every message
-//! is one packet of [`MESSAGE_BYTES`], little-endian on every machine:
+//! is one packet of [`MESSAGE_BYTES`], always little-endian. [`Report`] and [`Target`] explain the fields:
 //!
 //! ```text
 //!          0       4        6      8        16       24          32          40            48          64

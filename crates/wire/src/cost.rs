@@ -11,8 +11,8 @@
 //!  512 B    64 B each      GRAIN × n
 //! ```
 //!
-//! - A **table** is open-addressed. Slot 0 is its [`ChunkHead`]; the others are [`Record`]s, one for each
-//!   pair of a place in the program and an operation. Only the thread that owns the table writes to it.
+//! - A **table** is an open-addressed hash table. Slot 0 is its [`ChunkHead`]; the others are [`Record`]s,
+//!   one for each pair of a place in the program and an operation. Only the table's thread writes to it.
 //! - A **log** is a list of entries ([`crate::log`]): mapped modules, stacks too long for a record's one
 //!   word, and lines of an interpreted program on those stacks.
 //! - An **ask** is a query to the command: does an instruction belong to the user's own source?

@@ -1,4 +1,4 @@
-//! The named counters of a process's slot on the board.
+//! The names of the counters that each process has in its slot of the board (`board`).
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $unit:literal, $words:literal;)*) => {

@@ -1,10 +1,10 @@
 //! The door: the memory in which `vellum heap PID` requests samples from a running process.
 //!
-//! The runtime exports one symbol that points to the door. A process with permission to write to this one's
-//! memory (its owner's, if the system allows it) writes a path there, and then one byte. This byte is the
-//! upper half of a word that the slow paths of `malloc` read in any case, so a process without requests pays
-//! nothing. The process's helper thread serves the request, writes an answer, and clears the byte. No signal
-//! is sent, no thread is stopped, and the process calls only functions that it would call anyway.
+//! The runtime exports one symbol that points to the door. A process that may write to this one's memory
+//! (often one of the same user) writes a path there, and then one byte. This byte is the upper half of a word
+//! that the slow paths of `malloc` read in any case, so a process without requests pays nothing. The
+//! process's helper thread serves the request, writes an answer, and clears the byte. No signal is sent, no
+//! thread is stopped, and the process calls only functions that it would call anyway.
 //!
 //! ```text
 //! vellum heap ── path, answer ← 0, asked ← byte ──▶ door ◀── slow path: a request: wake the helper

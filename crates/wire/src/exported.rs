@@ -1,8 +1,8 @@
 //! The exported symbol of a process's counters, for other processes that read its memory.
 //!
-//! The runtime exports one symbol that points to the slot. A process with permission to read this one's
-//! memory (its owner's, if the system allows it) finds the library among the mappings, and the symbol in its
-//! table. The symbol holds the slot's address, on a board or not. This costs the process nothing.
+//! The runtime exports one symbol that leads to the counters. A process that may read this one's memory
+//! (often one of the same user) finds the library among the mappings, and the symbol in its table. The symbol
+//! holds the counters' address, on a board or private. This costs nothing.
 
 use crate::board::{MAGIC, SLOT_BYTES, Slot, VERSION};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};

@@ -17,8 +17,8 @@
 //! # The exact peak
 //! Each stack has the amount that it held at the last peak, and that peak's number. When the sum exceeds the
 //! peak, only the number in the head grows. Before a stack changes for the first time after that, it saves
-//! its amount. The amount at the peak is therefore the saved one if its number is the head's, or else what
-//! the stack holds now ([`Held::at_peak`]).
+//! its amount. If a stack has the head's peak number, its amount at the peak is therefore the saved one. If
+//! not, it is the amount that the stack holds now ([`Held::at_peak`]).
 
 use core::sync::atomic::{
     AtomicU32, AtomicU64,

@@ -2,7 +2,7 @@
 //! program. The ledger ([`crate::cost`]) and the file for `vellum heap` ([`crate::held`]) have such logs.
 //!
 //! ```text
-//! entry:  kind, bytes · words · texts        all in units of a word, the last one padded with zeros
+//! entry:  head (kind, bytes) · words · texts      whole words, the last one padded with zeros
 //! ```
 //!
 //! Invariant: the head is written last, so an entry without a head is not complete.

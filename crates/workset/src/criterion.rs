@@ -1,16 +1,16 @@
 //! The two criteria for choosing a window T: the space-time products X and Y, to be minimised.
 //!
-//! A page held costs memory while the program runs, and also while it waits for another page. With z pages
-//! held, f faults per tick and a delay of S ticks per fault, one tick of virtual time costs
+//! A page costs memory not only while the program runs, but also while it waits for another page. With z
+//! pages held, f faults per tick and a delay of S ticks per fault, one tick of virtual time costs
 //!
 //! - Y = S · f · z (2.2): memory held during waits;
 //! - X = z + Y (2.1): memory held during waits and while running.
 //!
 //! The least X is the knee of the processor-efficiency curve (2.3), the least Y the knee of the lifetime
-//! curve (2.4): at these points rays from the origin touch the curves. The unit of both is pages: page-ticks
-//! per tick.
+//! curve (2.4): at these points rays from the origin touch the curves. X and Y are in pages, that is
+//! page-ticks per tick.
 //!
-//! Source: Nishigaki, section 2.
+//! Source: Nishigaki 1981 (see the crate's documentation), section 2, with its numbers of equations.
 
 use serde::{Deserialize, Serialize};
 

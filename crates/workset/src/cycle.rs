@@ -1,7 +1,7 @@
-//! The curve from one clearing of accessed bits, sampled several times afterwards.
+//! Estimates a working-set curve from counts of accessed bits, taken several times after one clearing.
 //!
-//! Some sources cannot report when each page was last referenced, only how many were since all bits were
-//! cleared (`smaps` after `clear_refs`). It is the size w of a working set whose window begins there:
+//! Some sources report only how many pages were referenced since all bits were cleared (`smaps` after
+//! `clear_refs`), not when. This number is the size w of a working set whose window begins at the clearing:
 //!
 //! ```text
 //! clear ──┬──────┬─────────────┬──────────────────────────┬──▶ virtual time
@@ -9,13 +9,13 @@
 //!         w(Δ)   w(2Δ)         w(4Δ)                      w(8Δ)  pages referenced since the clearing
 //! ```
 //!
-//! For a stationary job, the mean over many cycles is z at these lengths: windows that open at the clearing
-//! and windows that end there have the same mean. One cycle needs one clearing, however many windows are
-//! sampled.
+//! For a stationary job, the mean over many cycles (clearings with their samples) is z, the mean size of
+//! working sets, for these windows: windows that begin at a given time and windows that end there have the
+//! same mean. One cycle needs one clearing, however many windows are sampled.
 //!
-//! The samples of a cycle do not fall exactly on the common windows of a [`History`](crate::History), so they
-//! are interpolated along straight lines of z against ln T. w hardly bends between neighbours a factor of two
-//! apart. Falling counts (pages freed between samples) are levelled.
+//! The samples of a cycle do not fall exactly on the common windows of a [`History`](crate::History), so
+//! they are interpolated along straight lines of z against ln T. w hardly bends between windows a factor of
+//! two apart. If a count falls (pages freed between samples), the largest count so far replaces it.
 //!
 //! Source: Gregg's `wss -P` for cumulative reads; the estimate is ours.
 

@@ -4,8 +4,8 @@
 //! hash, a sample of every 64th page would see all or none of a program with a stride of 64 pages. The hash
 //! is SplitMix64's output function, a bijection, so different pages have different hashes.
 //!
-//! The sample uses the middle of the 64 bits, and tables use both ends. If they shared bits, all sampled
-//! pages would have the same values in bits that tables need.
+//! The sample uses the middle of the hash's 64 bits, and tables use both ends. If they shared bits, all
+//! sampled pages would have the same values in bits that tables need.
 
 use crate::unit::Page;
 

@@ -1,12 +1,12 @@
-//! A histogram of lengths from 0 to 2⁶³, with buckets of about 1 % of the length.
+//! A histogram of lengths of time from 0 to 2⁶³ ticks; each bucket is about 1 % of its length wide.
 //!
 //! ```text
 //! length   0 1 2 … 127 │ 128 129 … 255 │ 256–257 258–259 … │ 512–515 … │
 //! bucket   one for each  one for each    one for 2            one for 4     128 in each octave
 //! ```
 //!
-//! Each bucket keeps the count and the sum of its lengths. The mean of min(length, T) is therefore exact at
-//! the buckets' edges, because each bucket lies wholly on one side.
+//! Each bucket keeps the count and the sum of its lengths. The mean of min(length, T) is therefore exact if
+//! T is the edge of a bucket: every bucket then lies wholly on one side of T.
 
 /// Buckets an octave, as a power of 2.
 const OCTAVE_BITS: u32 = 7;

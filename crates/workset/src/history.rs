@@ -1,4 +1,4 @@
-//! The history of a job: a curve for each stretch of time watched so far, with their mean and variation.
+//! The history of a job: working-set curves of all stretches watched so far, with mean and variation.
 //!
 //! A mean curve shows neither its own error nor different phases of the job. The samples are therefore kept
 //! in batches, in order. If there are too many batches, neighbours are joined. The number of batches stays
@@ -14,7 +14,7 @@
 //! ([`spread`](crate::spread())).
 //!
 //! The weight of a batch is the virtual time it covers. A fading history multiplies all weights by a factor
-//! below 1 at each new sample: exponential smoothing (3.2) with α that factor.
+//! below 1 at each new sample: exponential smoothing (Nishigaki's equation 3.2), where α is that factor.
 
 use crate::curve::Curve;
 

@@ -1,5 +1,5 @@
-//! The whole working-set curve of a reference string in one pass, from the intervals between references to a
-//! page.
+//! Computes a whole working-set curve in one pass over a reference string (the pages that a program
+//! referenced, in order), from the intervals between references to the same page.
 //!
 //! A page referenced at time s and next at s′ lies in the working set of window T for min(s′ − s, T) ticks.
 //! Its next reference is a fault if s′ − s > T. A table of last references and a histogram of intervals
@@ -14,7 +14,7 @@
 //!
 //! **Spatial sampling** bounds the table. A page is sampled, with all of its references, if some bits of its
 //! hash are zero; a sampled page stands for 2^bits pages. When the table is full, one more bit must be zero,
-//! and half of the pages leave. References counted before keep their weight.
+//! and half of the pages leave the table. References counted before keep their weight.
 //!
 //! ```text
 //! reference ─▶ hash ────▶ in the sample? ─no─▶ done
@@ -24,8 +24,8 @@
 //!                                                         └──▶ History: the curve of each segment
 //! ```
 //!
-//! An interval may span many segments. At the end of a segment, the times since every page's last reference
-//! are read; Σ min(time, T) is added to the segment that ends and subtracted from the next one.
+//! An interval may span many segments of the string. At the end of one, the times since every page's last
+//! reference are read; Σ min(time, T) is added to the segment that ends and subtracted from the next one.
 //!
 //! Error: without sampling, exact at each [`Histogram::edge`]. With sampling, the standard error of z(T) is
 //! at most √((2^bits − 1) · z(T)) pages ([`Intervals::standard_error`]), since each page adds at most one

@@ -1,4 +1,4 @@
-//! Finds the knee of a curve, if it has one: the window of the least space-time product (X, or Y).
+//! Finds the knee of a working-set curve, if any: the window of the least space-time product X (or Y).
 //!
 //! ```text
 //!  X ┤╲                      ╲                        ╲                      ╱
@@ -16,15 +16,15 @@
 //!    sides).
 //! 3. If there is no such minimum, the program uses any amount of memory.
 //!
-//! Without a cap this is Nishigaki's rule, which degenerates if S is small. At 20 µs per fault, a program
-//! that runs well in 64 MiB can have the least product at almost no memory, where it thrashes. Its owner
-//! would reject this. The cap is the wait that the owner accepts. The lifetime criterion degenerates the
-//! other way: Y is 0 at any window without a fault. Fault rates below `noise` are therefore replaced by
+//! Without a cap this is the rule of Nishigaki 1981, which degenerates if S is small. At 20 µs per fault, a
+//! program that runs well in 64 MiB can have the least product at almost no memory, where it thrashes. Its
+//! owner would reject this. The cap is the wait that the owner accepts. The lifetime criterion degenerates
+//! the other way: Y is 0 at any window without a fault. Fault rates below `noise` are therefore replaced by
 //! `noise`.
 //!
 //! If two products hardly differ ([`SAME`]), the smaller window wins.
 //!
-//! Source: Nishigaki, section 2; the cap, the dip and the two answers without a knee are ours.
+//! Source: Nishigaki 1981, section 2; the cap, the dip and the two answers without a knee are ours.
 
 use serde::{Deserialize, Serialize};
 

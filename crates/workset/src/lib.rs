@@ -7,8 +7,8 @@
 //!
 //! X(T) = z + S·f·z
 //!
-//! which is least somewhere between the extremes, at the program's *knee*. Most of this crate finds this
-//! knee: from a running program, from a trace, or from theory.
+//! which is least somewhere between the extremes, at the program's *knee*. Most of this crate serves to find
+//! this knee, from counts of a running program or from a trace.
 //!
 //! ```text
 //!   cumulative counts ▶ cycle::at_windows ─▶ History
@@ -74,7 +74,7 @@
 //! | estimate from programs | [`cycle`] |
 //! | estimate from traces | [`trace`], [`Intervals`], [`Histogram`] |
 //! | evaluate estimates | [`Curve`], [`History`], [`knee()`], [`spread()`], [`History::advice`], [`falling`] |
-//! | compare with exact results | `lab/papers` (`model`), which also has the source's estimators |
+//! | compare with exact results | `lab/papers` (`model`), which also has Nishigaki's estimators |
 //!
 //! Everything is a pure function of its arguments and, for random draws, of a seed: no clock, no file, no
 //! system call.
@@ -90,8 +90,9 @@
 //! - A memory limit does not adapt to phases. The recommended memory is therefore not z at the knee, but the
 //!   need of the hungriest stretches ([`History::advice`]).
 //!
-//! Sources: Nishigaki, "Experiments on the Knee Criterion in a Multiprogrammed Computer System" (1981), by
-//! equation in each file; Denning and Schwartz (1972) for curves in one pass. Each file lists its departures.
+//! Sources: Nishigaki, "Experiments on the Knee Criterion in a Multiprogrammed Computer System" (1981), with
+//! the equations' numbers in each file; Denning and Schwartz (1972) for curves in one pass. Each file lists
+//! its departures.
 
 pub mod cycle;
 pub mod trace;

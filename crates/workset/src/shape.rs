@@ -1,4 +1,4 @@
-//! Removes noise from working-set curves by their shape: z is concave, so its slopes fall.
+//! Removes noise from working-set curves by their shape: z (mean size) is concave, so its slopes fall.
 //!
 //! z(T) is the mean of min(interval, T) over all inter-reference intervals; each term is concave. Noise in
 //! the values measured at several windows breaks this: slopes between such points jump or turn negative. The

@@ -1,8 +1,8 @@
-//! The confidence interval of a knee, by resampling the history (bootstrap).
+//! Computes the confidence interval of a knee, by resampling the history (bootstrap).
 //!
-//! As many batches as a [`History`] has are drawn from it, with replacement, many times. The mean curve of
-//! each drawing has a knee; the interval holds nearly all of these knees (Efron 1979). Drawing batches
-//! instead of samples keeps neighbouring samples, which resemble each other, together.
+//! A [`History`] has batches of neighbouring samples. As many batches as it has are drawn, with replacement,
+//! many times. The mean curve of each drawing has a knee; the interval holds nearly all of these knees
+//! (Efron 1979). Neighbouring samples resemble each other, so batches are drawn and not single samples.
 //!
 //! With fewer than [`BATCHES_MIN`] batches there is no result, because these do not show the spread.
 

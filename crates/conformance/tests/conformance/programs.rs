@@ -1,7 +1,7 @@
 //! Tests of programs in daily use: interpreters, compilers, a database, version control. In each mode of
 //! Vellum their output, errors and status must be the same as without it.
 //!
-//! `paging` and `bounds` run some with few page frames; the matrix (`lab/matrix`) runs some 170 more.
+//! `paging` and `bounds` run some of them with few page frames. The matrix (`lab/matrix`) runs some 170 more.
 
 use std::path::Path;
 use std::process::Command;

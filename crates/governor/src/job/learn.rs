@@ -1,13 +1,13 @@
-//! Learns a job's worth (its memory at the knee): watches it, judges its curve, detects changed behaviour.
+//! Learns a job's worth (its memory at the knee, beyond which more is not worth its cost) from a watch.
 //!
 //! ```text
-//! Watcher::step ─▶ looks ─┬─ fit the history ──────▶ judge: curve, S ─▶ knee ─▶ worth
+//! Watcher::step ─▶ looks ─┬─ fit the history ──────▶ curve, S (cost of a fault) ─▶ knee ─▶ worth
 //!                         └─ MISFITS in a row do not ─▶ new history; the old worth until it is known again
 //! ```
 //!
-//! Looks (counts of references) also show idle pages, so pages are reclaimed then ([`Job::settle`]).
+//! Looks (counts of references) also show idle pages, so pages are reclaimed after a look ([`Job::settle`]).
 //!
-//! Source: Nishigaki, sections 2 and 3; dropping a history that no longer fits is ours.
+//! Source: Nishigaki 1981 (see `vellum_workset`), sections 2 and 3; dropping unfit histories is ours.
 
 use super::{Job, RESTART_WAITS, bytes};
 use crate::event::Event;

@@ -1,7 +1,7 @@
 //! Tests of the governor with cgroups of version 2 that control memory: eviction by age, `memory.reclaim`,
 //! `cgroup.freeze`, stalls.
 //!
-//! Without such cgroups, as on many machines, they are skipped; `.ci/vm` boots a kernel that has all of this.
+//! Without such cgroups, as on many machines, the tests are skipped; `.ci/vm` boots a kernel that has them.
 
 use crate::jobs::{PATIENCE, Set};
 use std::path::Path;

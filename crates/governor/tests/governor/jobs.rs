@@ -1,4 +1,4 @@
-//! Tests of a governor with real processes that fork, end, refuse to end, and grow, and of its own end.
+//! Tests with real processes that fork, end, refuse to end, and grow, and of the governor's own end.
 //!
 //! Jobs are shells. No test depends on how long something takes: deadlines only turn a hang into a failure.
 

@@ -1,5 +1,5 @@
-//! aarch64: thread-local variables (addressed from `tpidr_el0`) and the instructions of the fast paths. Other
-//! processors may see stores out of order, so `count_down` stores with release ordering.
+//! aarch64: thread-local variables (addressed from `tpidr_el0`) and the instructions of the fast paths.
+//! `count_down` lowers a counter by a release store, as other processors may see stores out of order.
 
 use core::arch::asm;
 use core::ptr::from_ref;

@@ -1,9 +1,9 @@
 //! Machine-dependent code: access to the thread's heap in two loads, and the few instructions of the fast
 //! paths that no compiler generates.
 //!
-//! Each machine has a file with the same functions. The variables that these access are data, the same on
-//! every machine: `vellum_heap`, `vellum_inner_heap` and `vellum_empty_heap` ([`crate::tls`]), `vellum_key`
-//! ([`crate::seal`]).
+//! Each machine has a file with the same functions. The functions access these variables, which are the same
+//! on every machine: `vellum_heap`, `vellum_inner_heap` and `vellum_empty_heap` ([`crate::tls`]),
+//! `vellum_key` ([`crate::seal`]).
 
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
 #[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]

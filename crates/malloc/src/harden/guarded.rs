@@ -2,15 +2,16 @@
 //!
 //! ```text
 //! ┌ ─ ─ ─ ┬───────────────┬ ─ ─ ─ ┬───────────────┬ ─ ─ ─ ┐
-//!  guard  │         block │ guard │ block         │ guard      two slots, one at either side
+//!  guard  │         block │ guard │ block         │ guard      slots: block at the end, block at the start
 //! └ ─ ─ ─ ┴───────────────┴ ─ ─ ─ ┴───────────────┴ ─ ─ ─ ┘
 //! ```
 //!
 //! - Reading or writing past the block's end (in half of the blocks: before its start) faults at that
 //!   instant.
-//! - Any use after free faults, because a slot is inaccessible until it is used again, as late as possible.
+//! - Any use after free faults: the block's page (its slot) is inaccessible until the page's next use, which
+//!   comes late.
 //! - The rest of the page holds a pattern that is checked when the block is freed.
-//! - On average, one allocation in [`RARITY`] is guarded: if many processes run, some find each bug.
+//! - On average, one allocation in [`RARITY`] is guarded: of many processes with the same bug, some find it.
 //!
 //! Source: GWP-ASan, and Electric Fence before it.
 

@@ -1,5 +1,5 @@
-//! Large blocks of the hardened mode: extents with a tail (`tail`) and, behind it, a guard page, which
-//! faults. They are inaccessible while they wait in quarantine.
+//! Large blocks of the hardened mode: runs of pages that end with a tail (protected bytes, `tail`) and a
+//! guard page, which faults. They are inaccessible while they wait in quarantine.
 //!
 //! ```text
 //! extent  ┌──────────────────────────┬──────┬────────────┐
@@ -7,9 +7,9 @@
 //!         └──────────────────────────┴──────┴────────────┘
 //! ```
 //!
-//! Bits in the length word of the extent's first page ([`Slab::lengths`]) mark such a block, and whether its
-//! last page is a guard. A guard costs a map entry, of which a process has some 65,000, so at most
-//! [`GUARDED_MAX`] blocks have one. The last page of the others is ordinary memory that is never touched.
+//! The length word of the extent's first page ([`Slab::lengths`]) has a mark of such a block. Another mark is
+//! set if the last page is a guard. A guard costs a map entry, of which a process has some 65,000, so at most
+//! [`GUARDED_MAX`] blocks have one. Other blocks end with an untouched page.
 
 use super::{HARDEN, tail};
 use crate::errno::out_of_memory;

@@ -5,8 +5,8 @@
 //! large ─────────────────────────────────────────────────────────▶ queue ─▶ the page layer
 //! ```
 //!
-//! Both queues are bounded by number and by bytes. A small block waits in its slot for a random number of
-//! frees, then in the queue. Blocks are checked and returned outside the lock.
+//! A freed small block takes a random slot; the block that was there moves on to the queue. Both queues are
+//! bounded by number and by bytes. Blocks are checked and returned outside the lock.
 
 use super::{HARDEN, dismiss, tail};
 use core::sync::atomic::Ordering::Relaxed;

@@ -1,7 +1,7 @@
 //! The body of a line: the words after its header, parsed according to the header.
 //!
-//! Each word is parsed as the type of its role. A start is a whole number of nanoseconds: a floating-point
-//! number is not exact once the machine has been up for 104 days.
+//! The header determines if the words are values, figures of a summary, marks or facts. A start is a whole
+//! number of nanoseconds: a floating-point number is not exact once the machine has been up for 104 days.
 
 use std::str::FromStr;
 

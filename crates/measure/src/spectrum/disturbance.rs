@@ -5,8 +5,8 @@
 //! twice that size. A search covers a range of shells; within a range each event counts alike.
 //!
 //! ```text
-//! excess   │      ·                          ·                shell 3   4 to 8 floors and more
-//!          │  ×         ×         ×         ×         ×       shell 2   ← a beat, hidden in the sum of all
+//! excess   │      ·                          ·                shell 3   8 to 16 floors
+//!          │  ×         ×         ×         ×         ×       shell 2   4 to 8: a beat, hidden in the sum
 //!          │ ·   · ··  ·   · · ·   ··   ·   · ·  · ·  ·       shell 0
 //!   floor ─┼──────────────────────────────────────────────
 //!          │ noise of the operation                     ──▶ time

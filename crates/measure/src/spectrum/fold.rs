@@ -12,8 +12,8 @@
 //!
 //! The beat of a sleeping thread drifts: each period ends a little late, and the next starts from there.
 //! Over seconds the phase turns through the whole circle, but over a few periods it hardly moves. The span
-//! is therefore also cut into windows, each with its own arc. The chosen number of windows has the largest
-//! surplus after the surplus that this number of arcs has by chance is subtracted.
+//! is therefore also cut into windows, each with its own arc. From the surplus of each number of windows,
+//! the surplus that as many arcs have by chance is subtracted; the number with the largest rest is chosen.
 
 use super::disturbance::Disturbance;
 

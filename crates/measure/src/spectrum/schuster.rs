@@ -5,7 +5,7 @@
 //! events, the power is
 //!
 //! ```text
-//! z(f) = |Σ exp(−2πi f t)|² / n        n if all point in one direction; random: exponential, mean 1
+//! z(f) = |Σ exp(−2πi f t)|² / n        n if all vectors agree; if random, exponential with mean 1
 //! ```
 //!
 //! (Schuster 1898). The events need no even spacing. For many frequencies at once, events are counted in even

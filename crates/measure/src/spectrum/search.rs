@@ -1,7 +1,7 @@
 //! The search for beats (periodic disturbances): the loop over the five steps of [`super`].
 //!
 //! ```text
-//! ranges of shells ─▶ strongest line not ruled out ─▶ order ─▶ fold ─┬─▶ a beat: report it, take its
+//! ranges of shells ─▶ strongest line left ─▶ fundamental ─▶ fold ────┬─▶ a beat: report it, take its
 //!        ▲                                                           │   events out, new ranges ──────────┐
 //!        │                                                           └─▶ too slow, or a gap: rule it out ─┤
 //!        └────────────────────────────────────────────────────────────────────────────────────────────────┘

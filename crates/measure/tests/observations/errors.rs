@@ -1,5 +1,5 @@
 //! Tests of malformed lines: each error is reported with its line, its column and a remedy; the line is
-//! skipped or refused as chosen.
+//! skipped or refused, as the caller chose.
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! Tests of the formats: written series are read back unchanged, and lines of Bates' paper are read.
+//! Tests of the formats: written series are read back unchanged, and lines of Bates 1999 are read.
 
 use std::io::BufReader;
 

@@ -1,9 +1,9 @@
-//! Reading pages of the store before the program touches them.
+//! Reads pages of the store before the program touches them.
 //!
 //! The kernel's own readahead is off (`MADV_RANDOM`), because its folios of many pages stay in memory while
-//! any page of the folio is used. This file searches for streams instead. A *stream* is a run of
-//! neighbouring pages that came into memory between two searches, each by a separate fault. The pages that
-//! follow a stream are read in windows, which grow while the program reaches the pages read.
+//! any page of the folio is used. This file searches for streams instead. A *stream* is a run of neighbouring
+//! pages that came into memory between two searches, each by a separate fault. The pages that follow a stream
+//! are read some at a time, and more at a time while the program reaches the pages read.
 //!
 //! After a search without a result the next search is delayed, so random access costs little.
 

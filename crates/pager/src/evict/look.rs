@@ -1,8 +1,8 @@
 //! The scan that finds how many of the store's pages are in memory, and which ones.
 //!
-//! `cachestat` counts a range of the store in one call. If it is missing or forbidden, `mincore` scans all
-//! steps (2 MiB each), which takes longer. `mincore` also finds which pages are in memory. A page counts as
-//! read if it is in memory now, was not at the last scan, and has contents in the store.
+//! `cachestat` counts a range of the store in one call. If it is missing or forbidden, `mincore` scans the
+//! whole store in steps of 2 MiB, which takes longer. `mincore` also finds which pages are in memory. A page
+//! counts as read if it is in memory now, was not at the last scan, and has contents in the store.
 
 use super::{Evictor, in_store};
 use crate::stats;

@@ -1,10 +1,10 @@
-//! The evicting thread. It opens the store, answers requests, and keeps the store's pages within the frames.
+//! The evicting thread. It opens the store, answers requests, and limits the store's pages in memory.
 //!
 //! The thread works every millisecond while pages arrive, and seldom otherwise. The process's major faults,
-//! which the kernel reports at no cost, are an upper bound on the pages that arrived. The thread counts
-//! pages only if that bound says that the frames may be full. When less than 1/32 of the frames is free, it
-//! evicts another 1/32, in batches, before the frames run out. The thread takes no lock that a thread of the
-//! program takes, since such a thread may be waiting for a page.
+//! which the kernel reports at no cost, are an upper bound on the pages that arrived. The thread counts pages
+//! only if they may, by that bound, fill the frames (the pages allowed in memory). When less than 1/32 of the
+//! frames is free, it evicts another 1/32, in batches, before the frames run out. The thread takes no lock
+//! that a thread of the program takes, since such a thread may be waiting for a page.
 
 mod ahead;
 mod gate;

@@ -1,10 +1,10 @@
 //! The choice of the pages to evict.
 //!
-//! Discardable pages go first, unwritten. Then a hand goes round the store like that of a clock. At each
-//! move it takes a *round*: a run of at most 1/32 of the frames. The round is unmapped, and its changed
-//! pages begin to be written. Four rounds later its pages are dropped. If the program has touched a page
-//! meanwhile, the kernel has mapped it again without reading, and the page is kept. This is a clock's second
-//! chance (Cooper, section 4), for rounds instead of pages.
+//! Discardable pages go first, unwritten. Then a position (the *hand*) goes round the store, as in the clock
+//! algorithm. Each move takes a *round*: a run of at most 1/32 of the frames. The round is unmapped, and its
+//! changed pages begin to be written. Four rounds later its pages are dropped. If the program has touched a
+//! page meanwhile, the kernel has mapped it again without reading, and the page is kept. This is a clock's
+//! second chance (Cooper, Nettles and Subramanian 1992, section 4), for rounds instead of pages.
 
 use super::{Evictor, gate, in_store};
 use crate::stats;

@@ -1,4 +1,4 @@
-//! Tests of threads with paged stacks, like coroutines': they make and end objects while being paged.
+//! Tests of threads whose stacks are paged, as coroutines' are: they make and end objects meanwhile.
 
 use crate::common::{Limit, Pages, Random, end, start};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -5,25 +5,25 @@
 //! the pages whose bit is set again. Both files work for processes of the same user, from any thread, without
 //! stopping the processes.
 //!
-//! Pages of files also have flags that any process sets, so the C library's pages count as referenced even if
-//! only other processes use them. That is an error of one MiB and more. `smaps` has the counts for each
-//! mapping, so the shared part of a program's text and libraries can be left out. Reading it costs more for
-//! each mapping, so it is read only if shared pages are more than [`SHARED_PART`] of the resident memory.
+//! Pages of files also have flags that any process sets, so the C library's pages count as referenced even
+//! if only other processes use them. That is an error of one MiB and more. `smaps` has the counts for each
+//! mapping, so the shared part of a program's text and libraries can be left out. Reading `smaps` costs more
+//! for each mapping; this is done only if shared pages exceed [`SHARED_PART`] of resident memory.
 //!
-//! Costs per 4 KiB page: 60 to 100 ns to clear, as much to count, and [`REARM`] of the process's own user
-//! time to set a bit again. The process's mappings are locked for writing during the clearing: that is the
-//! stall.
+//! Costs per 4 KiB page: 60 to 100 ns to clear, 60 to 100 ns to count, and [`REARM`] of the process's own
+//! user time to set a bit again. During the clearing, the process waits if it changes its mappings, which
+//! are locked (the *stall*).
 //!
 //! References that are not counted:
 //! - On kernels with soft-dirty bits, hot pages for some time after a clearing: their translations stay in
-//!   the TLB, and accesses through those set no bit ([`stale`](super::stale)). Δ is therefore at least 50 ms
-//!   ([`crate::DELTA_MIN`]).
+//!   the TLB, and accesses through those set no bit ([`stale`](super::stale)). Δ, the smallest window, is
+//!   therefore at least 50 ms ([`crate::DELTA_MIN`]).
 //! - `read` and `write` of files that are not mapped.
 //! - Parts of huge pages: one bit stands for 2 MiB.
 //! - Other processes' accesses to a shared page: each process has its own bits. Memory that processes of a
 //!   job share counts once ([`super::pools`]).
 //!
-//! Source: Nishigaki, section 3, for sampling accessed bits at intervals; proc(5).
+//! Source: proc(5); Nishigaki 1981 (see `vellum_workset`), section 3, for sampling accessed bits.
 
 use super::clearing::Clearing;
 use super::pools::{Pools, Shared};

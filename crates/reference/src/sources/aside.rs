@@ -1,5 +1,5 @@
-//! Counts that only `smaps` has: memory shared with other processes, and memory in huge pages. They are read
-//! rarely, since that walks over all pages and the counts change little.
+//! Reads the counts that only `smaps` has: memory shared with other processes, and memory in huge pages.
+//! These are read rarely, because `smaps` walks over all pages, and the counts change little.
 
 use super::accessed::AccessedBits;
 use crate::source::{Count, PerProcess, SourceError};

@@ -1,8 +1,8 @@
-//! Clears the accessed bits of a process, for all sources that count these bits afterwards.
+//! Clears the accessed bits of a process, for the sources that count these bits afterwards.
 //!
 //! Writing 1 to `/proc/PID/clear_refs` clears the bits of a whole process of the same user, and locks its
-//! mappings for writing: that is the stall. The TLB is flushed afterwards if the kernel permits that without
-//! side effects ([`stale`](super::stale)).
+//! mappings: the process waits if it changes them meanwhile (the *stall*). The TLB is flushed afterwards if
+//! the kernel permits that without side effects ([`stale`](super::stale)).
 //!
 //! Invariant: an open file belongs to the process that it was opened for, never to its pid's next owner.
 

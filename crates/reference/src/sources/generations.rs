@@ -10,17 +10,17 @@
 //! ───────┴───────────────────────┴──────────────────────────┴─▶          referenced = pages of g and younger
 //! ```
 //!
-//! A clearing allows two looks, so a cycle of twelve looks has six clearings. Counts are as exact as with
-//! accessed bits.
+//! The kernel has four generations, so a third look would merge g and g − 1. A clearing thus allows two
+//! looks, and a cycle of twelve looks needs six clearings. Counts are as exact as with accessed bits.
 //!
-//! Advantages over accessed bits: no mappings are locked while the kernel ages, so there is no stall. Shared
-//! memory is counted once, in the cgroup that is charged for it. The kernel's page replacement loses no hint,
-//! since it clears the bits itself. The disadvantage: each look clears the bits, and so costs the job as much
-//! as a clearing.
+//! Advantages over accessed bits: the kernel locks no mappings when it begins a generation, so there is no
+//! stall. Shared memory is counted once, in the cgroup that is charged for it. The kernel's page replacement
+//! loses no hint, since it clears the bits itself. The disadvantage: each look clears the bits, and so costs
+//! the job as much as a clearing.
 //!
 //! Memory charged to other cgroups (libraries that were loaded before) and locked pages are not counted.
-//! There are no counts for single processes. If the kernel needs memory and ages the cgroup before a look,
-//! the look is lost ([`SourceError::Spoiled`]).
+//! There are no counts for single processes. If the kernel needs memory and itself begins a generation
+//! before a look, the look is lost ([`SourceError::Spoiled`]).
 
 use super::accessed::{REARM, thread_cpu};
 use super::stale::LEFT_BY_OTHERS;

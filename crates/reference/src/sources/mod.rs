@@ -1,4 +1,4 @@
-//! Chooses the source by which a job is watched.
+//! Chooses the source (a way to observe page references) by which a job is watched.
 //!
 //! | resident memory of the job | the first available of these sources is used |
 //! | --- | --- |

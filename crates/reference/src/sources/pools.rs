@@ -1,21 +1,21 @@
-//! Counts the memory that several processes of a job share once, and not once for each process.
+//! Corrects the counts of a job for memory that its processes share, so that this memory counts only once.
 //!
 //! Each process has its own accessed bits, so a page that eight processes have mapped is in eight counts.
-//! `smaps` has the part of each mapping that other processes have also mapped. Two processes share a mapping
-//! in these cases:
+//! `smaps` has, for each mapping, the part that other processes have also mapped. Two processes of the job
+//! are assumed to share a mapping in these cases:
 //! - the same shared object (shared memory, a file);
 //! - the same offset in the same program or library;
 //! - private memory at the same addresses, which they share since a fork.
 //!
 //! ```text
-//! resident    U = Σ of each process's proportional part (Pss), at least the largest of their residents
+//! resident    U = Σ of each process's proportional part (Pss), at least the largest resident size of one
 //! referenced  U · (1 − Π (1 − rᵢ / U))      rᵢ: referenced by process i, independently of the others
 //! ```
 //!
-//! The referenced part is exact if each process uses all of it, or only one process does. References of a
-//! program's text are not counted ([`Count::shared`]); only the resident size of text is counted here.
+//! The referenced part is exact if each process uses all shared memory, or if only one uses it. References
+//! to a program's text are not counted ([`Count::shared`]); only the resident size of text is counted here.
 //!
-//! Departure: unrelated processes may have private memory at the same addresses by chance. Address-space
+//! Limit: unrelated processes may have private memory at the same addresses by chance. Address-space
 //! randomisation makes that unlikely; if it happens, a little memory is wrongly counted as shared.
 
 use crate::source::Count;

@@ -1,4 +1,4 @@
-//! Flushes the TLB after a clearing of accessed bits, as its stale translations would hide references.
+//! Flushes the TLB after accessed bits are cleared: stale TLB entries would hide references.
 //!
 //! A processor sets a page's accessed bit when it loads the page's translation into its TLB, not when it uses
 //! a loaded translation. Writing 1 to `clear_refs` leaves the TLB unchanged. So do context switches, because
@@ -7,15 +7,15 @@
 //!
 //! Writing 4 to `clear_refs` clears soft-dirty bits *and flushes* the translations of the process on every
 //! processor:
-//! - On kernels without soft-dirty bits (`CONFIG_MEM_SOFT_DIRTY`) it is only a walk over the page tables,
+//! - On kernels without soft-dirty bits (`CONFIG_MEM_SOFT_DIRTY`) this is only a walk over the page tables,
 //!   some 3 ns per page, and the flush, 16 to 50 µs of our time. All of 1,000 pages are then counted.
 //!   [`REARM`] includes the process's cost of loading its translations again.
-//! - On kernels with soft-dirty bits it would clear them for their users (checkpointing; collectors, which
-//!   would lose objects), and cost a fault for each written page. The TLB is not flushed there.
+//! - On kernels with soft-dirty bits this would clear the bits for their users (checkpointing; collectors,
+//!   which would lose objects), and cost a fault for each written page. The TLB is not flushed there.
 //!
-//! Two other ways were rejected, because entries remain. One touches as many pages of our own as a TLB holds,
-//! on the processor of the process (up to a sixth remain). The other moves the process to another processor
-//! and back. Writing 1 twice, or 5, has no effect.
+//! Two other ways were rejected, because TLB entries remain. One touches as many pages of our own as a TLB
+//! holds, on the processor of the process (up to a sixth remain). The other moves the process to another
+//! processor and back. Writing 1 twice, or 5, has no effect.
 //!
 //! [`REARM`]: super::accessed::REARM
 

@@ -1,5 +1,5 @@
-//! Memory by age, the wall-clock time for which it was not touched. Agents that reclaim memory use it, and
-//! for a job that hardly runs there is no other result.
+//! Measures a job's memory by age, the wall-clock time for which it was not touched. Agents that reclaim
+//! memory use these figures. For a job that hardly runs, there are no other results.
 //!
 //! ```text
 //! clear ──┬──────────┬───────────────────┬──▶ wall-clock time
@@ -7,11 +7,11 @@
 //!         u(1 s)     u(10 s)             u(60 s)  resident, and not referenced since the clearing
 //! ```
 //!
-//! Each look of a cycle gives a point of u. An age between two looks is interpolated linearly in ln t. The
-//! cycles of a job that runs all the time soon last for minutes, and give the ages at no further cost. If
-//! looks are too rare (their windows are CPU time), an extra look is taken at the age itself. While the next
-//! cycle waits for the budget, the last clearing serves for ages never measured, or last measured [`REST`]
-//! times their length ago.
+//! A *look* counts the references since the last clearing; each gives a point of u. An age between two looks
+//! is interpolated linearly in ln t. A *cycle*, one clearing and its looks, soon lasts for minutes if the
+//! job runs all the time, and gives the ages at no further cost. Looks come at intervals of CPU time. If
+//! they are too rare, an extra look is taken at the age itself. While the next cycle waits for the budget,
+//! extra looks also measure each age that was never measured, or not for [`REST`] times its length.
 //!
 //! Invariant: an age comes from one successful clearing.
 

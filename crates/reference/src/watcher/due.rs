@@ -1,7 +1,7 @@
-//! The steps of a watch when they are due: a clearing, a look, the end of a cycle and its sample for the
-//! history.
+//! Performs the operation that is due in a step of a watch: a clearing of accessed bits, a look (count of
+//! references), or the end of a cycle (one clearing and its looks). The end adds a sample to the history.
 //!
-//! Invariant: a cycle that has begun was cleared successfully; a spoiled cycle is dropped as a whole.
+//! Invariant: a cycle begins with a successful clearing; a cycle that lost its references is dropped whole.
 
 use super::{AGES, IDLE_SHARE, PAGE_BYTES, RATE_LEAST, WAIT_MAX, WAIT_MIN, WAKE_MAX, Watcher};
 use crate::budget::{Passed, Plan, Size};

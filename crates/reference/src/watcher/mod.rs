@@ -1,4 +1,4 @@
-//! Watches which pages a job uses: samples its working-set curve again and again, within a budget of CPU time.
+//! Watches which pages a job uses: samples its working-set curve again and again, within a CPU budget.
 //!
 //! One sample is a *cycle*: the accessed bits of the job's pages are cleared, and then counted at several
 //! *looks*, each a *window* of the job's CPU time after the clearing. Samples are averaged in a history.
@@ -21,8 +21,8 @@
 //!   Each look then covers the time since the last clearing; the job is assumed to be stationary over a
 //!   cycle.
 //!
-//! Departure from Nishigaki (section 3), who samples at every Δ with a counter for each page: one clearing
-//! for several looks costs a fraction, and gives the same for a stationary job ([`vellum_workset::cycle`]).
+//! Departure: Nishigaki 1981 (section 3) samples at every Δ with a counter for each page. One clearing for
+//! several looks costs a fraction, and gives the same for a stationary job ([`vellum_workset::cycle`]).
 
 mod ages;
 mod due;

@@ -1,8 +1,8 @@
 //! Charts of computed figures, such as a working-set curve or the medians of a table: lines and bars over a
 //! scale.
 //!
-//! Scales are linear, logarithmic, or names. Lines join their points in order. A stem is a thin line from the
-//! horizontal axis up to one point, and marks a place on a curve.
+//! Scales are linear, logarithmic, or names. Lines join their points in order. A stem is a thin line from
+//! the horizontal axis up to one point of a curve, to emphasise that point.
 //!
 //! Invariant: points that a scale cannot show are left out, and the picture shows their number. Such points
 //! are not numbers, or are not above zero on a logarithmic scale.

@@ -9,9 +9,9 @@
 //! - **pairs**: how much each observation of a series differs from its partner in the first series.
 //!
 //! A few outliers would stretch the axis until all other observations lie together. Each kind can therefore
-//! leave out [layers](Plot::layers) of outliers, and then prints their number and how far they reach. An axis
-//! spans the data, or begins at [zero](Plot::zero). Observations that lost time to a known cause have that
-//! [cause's](vellum_measure::Cause) colour and shape, which a key explains.
+//! leave out [layers](Plot::layers) of outliers, and then prints the outliers' number and how far they
+//! reach. An axis spans the data, or begins at [zero](Plot::zero). Observations that lost time to a known
+//! cause have that [cause's](vellum_measure::Cause) colour and shape, which a key explains.
 //!
 //! ```text
 //!            Plot ── series ───▶ Picture (axes, marks, key, notes; in the data's own units)
@@ -25,8 +25,9 @@
 //! `thin`. The picture states how many observations it shows and how. The same plot always gives the same
 //! bytes.
 //!
-//! Source: Bates' `plot` (`-o` for a layer of outliers, `-p 1h` for a histogram, `-z` for an axis from zero).
-//! We add the ECDF, pairs, units, causes, and a note on the observations left out.
+//! Source: `plot` of Bates 1999, "Reliable Benchmarking with Limbo on Inferno" (`-o` for a layer of
+//! outliers, `-p 1h` for a histogram, `-z` for an axis from zero). We add the ECDF, pairs, units, causes,
+//! and a note on the observations left out.
 //!
 //! ```
 //! use vellum_measure::Unit;

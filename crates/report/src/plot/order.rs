@@ -1,6 +1,6 @@
 //! Plots values in the order in which they were observed.
 //!
-//! This plot shows details that a histogram hides: levels that change, a warm-up, periodic disturbances. All
+//! This plot shows details that a histogram hides: changes of level, a warm-up, periodic disturbances. All
 //! panels have one scale, so that series can be compared by eye.
 
 use super::Plot;

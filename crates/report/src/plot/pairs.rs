@@ -1,8 +1,9 @@
 //! Plots the differences between the observations of a series and their partners in the first series.
 //!
-//! Partners were observed close together in time, so disturbances common to both cancel in their difference.
-//! One line marks zero (no difference), another the median of the differences. Differences keep the data's
-//! unit; a note below gives the median difference as a share of the first series' median.
+//! Partners (observations with the same index) were made close together in time, so disturbances common to
+//! both cancel in their difference. One line marks zero (no difference), another the median of the
+//! differences. Differences keep the data's unit; a note below gives the median difference as a share of the
+//! first series' median.
 
 use super::Plot;
 use super::axis::Axis;

@@ -2,8 +2,8 @@
 //!
 //! The colours are those of Okabe and Ito ("Color universal design", 2008), which people with the common
 //! forms of colour blindness can distinguish. Departures for white paper: yellow is darkened, and brown
-//! replaces it among the series. There are more causes than distinguishable colours, so each cause also has a
-//! shape, and in a terminal a letter. A picture without colour has the same information.
+//! replaces it among the series. There are more causes of delay than distinguishable colours, so each cause
+//! also has a shape, and in a terminal a letter. A picture without colour has the same information.
 
 use std::fmt;
 use vellum_measure::Cause;

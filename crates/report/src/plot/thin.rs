@@ -2,10 +2,10 @@
 //!
 //! A hundred thousand dots make a picture of megabytes in which most dots lie on others. The area is
 //! therefore cut into columns about two pixels wide, and these into cells about as high. Within a column,
-//! observations in neighbouring cells join to a *run*, drawn as one box from the lowest to the highest. An
+//! observations in neighbouring cells form a *run*, drawn as one box from the lowest to the highest. An
 //! observation with free cells above and below stays a dot at its exact place. Every observation is thus
-//! covered, boxes end at true values, and gaps between modes stay open. A second box shows the middle half of
-//! a column's observations; a long run behind it (*crowd*) becomes a tint.
+//! covered, boxes end at true values, and gaps between modes stay open. A second box shows the middle half
+//! of a column's observations; a long run behind that box (a *crowd*) becomes a tint.
 //!
 //! ```text
 //!    •            a single observation: a dot

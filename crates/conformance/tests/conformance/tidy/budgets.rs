@@ -1,7 +1,7 @@
-//! Tests that no crate has more lines of Rust than its budget, nor the product (`crates`), nor all crates.
+//! Tests that each crate, the product (`crates`) and all workspaces have no more lines of Rust than budgeted.
 //!
-//! `budgets.txt` has a line for each crate. The budgets of the product and of all crates may only be lowered.
-//! A crate that becomes smaller gets a lower budget; a new feature needs the removal of other code.
+//! `budgets.txt` has a line for each crate. The budgets of the product and of the workspaces may only be
+//! lowered. A crate that becomes smaller gets a lower budget; a new feature needs the removal of other code.
 
 use super::{house, read, sources};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! A source that reads accessed bits out of page tables, by a BPF program in the kernel.
 //!
 //! Bits are cleared as for [`super::AccessedBits`], and counted by a BPF program that the kernel calls for
-//! each mapping of the process ([`program`]). Counting a page takes some 3 ns; `smaps` takes 70. A large job
-//! is therefore sampled two to four times as often for the same budget.
+//! each mapping of the process ([`program`]). Counting a page takes some 3 ns; `smaps` takes 70 ns. A large
+//! job is therefore sampled two to four times as often for the same budget.
 //!
 //! ```text
 //! btf        reads the layout of this kernel's structures
@@ -11,8 +11,8 @@
 //! reader     loads the program, tests it on our own process, and runs it for others
 //! ```
 //!
-//! Other counts come from `/proc`: swapped memory at each look; at every 64th look, from `smaps`, the shared
-//! part of text and libraries, and the memory that processes of the job share ([`Aside`]).
+//! Other counts come from `/proc`: swapped memory at each look (count); at every 64th look, from `smaps`,
+//! the shared part of text and libraries, and the memory that processes of the job share ([`Aside`]).
 //!
 //! We wrote an assembler and a loader, instead of compiling the program from C and loading it by the crate
 //! `aya`. `aya` 0.14 relocates no calls of kernel functions (the loop of `bpf_iter_num_new`) and cannot limit

@@ -1,7 +1,7 @@
 //! The BPF program that walks over the page tables of one process, in the kernel, and adds up accessed bits.
 //!
-//! The kernel calls it for each mapping of the process, in order of addresses, and once more without a
-//! mapping at the end (`iter/task_vma`). While it runs the process's mappings are locked for reading.
+//! The kernel calls the program for each mapping of the process, in order of addresses, and once at the end
+//! without a mapping (`iter/task_vma`). Meanwhile the process's mappings are locked for reading.
 //!
 //! ```text
 //! for each mapping of ordinary pages:
@@ -11,19 +11,19 @@
 //!         if it is a huge page, count it; else read the whole table of level 1 and count its entries
 //! ```
 //!
-//! Entries hold physical addresses; the kernel has all memory mapped at one base, through which tables are
-//! read. They are read by `bpf_probe_read_kernel`, which fails instead of faulting. A table that is freed
-//! during the walk makes the count slightly wrong and does no other harm.
+//! Entries hold physical addresses. The kernel maps all memory at one base address, where the program reads
+//! the tables, by `bpf_probe_read_kernel`. This call fails instead of faulting. A table that is freed during
+//! the walk makes the count slightly wrong and does no other harm.
 //!
 //! Page replacement and DAMON monitors also clear accessed bits, and then mark the page as young or
-//! referenced. If a page's bit is clear, its marks are therefore read, as `smaps` does. Exception: a
-//! program's files, whose marks any process sets.
+//! referenced. If a page's bit is clear, the program therefore reads these marks, as `smaps` does.
+//! Exception: pages of a program's files, because any process sets their marks.
 //!
-//! As in `smaps`, entries count that are present and refer to a page of memory (not "special", like the zero
-//! page). Reserved huge pages (hugetlb) and device memory do not count.
+//! As in `smaps`, an entry counts if it is present and refers to a page of memory (not a "special" page,
+//! like the zero page). Reserved huge pages (hugetlb) and device memory do not count.
 //!
-//! The state is the value of a BPF map with one entry, which the program changes in place. Only one run at a
-//! time uses it.
+//! The program's state is the value of a BPF map with one entry, which the program changes in place. Only
+//! one run at a time uses it.
 
 use super::assembler::{Alu, Code, FRAME, Label, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, Reg, When};
 use super::btf::Btf;

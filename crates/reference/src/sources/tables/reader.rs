@@ -1,4 +1,4 @@
-//! Loads the BPF program, tests it on this process, and runs it for others.
+//! Loads the BPF program, tests it on this process, and runs it for other processes.
 //!
 //! The program is used only if its count of this process's memory agrees with the kernel's. If the kernel's
 //! page tables have another layout than [`program`](super::program) assumes (encrypted memory, for example),
