@@ -59,12 +59,6 @@ pub fn processors() -> Result<Vec<i32>, Unreadable> {
     text(PROCESSORS).map(|text| numbers(&text))
 }
 
-/// The processors that share a processor's core, itself among them; none where the kernel does not show them.
-pub fn core_siblings(processor: usize) -> Vec<i32> {
-    let list = text(format!("{PROCESSOR}/cpu{processor}/topology/thread_siblings_list"));
-    list.map_or_else(|_| Vec::new(), |text| numbers(&text))
-}
-
 /// The numbers in a list such as `0-3,8`.
 pub fn numbers(text: &str) -> Vec<i32> {
     let part = |part: &str| {

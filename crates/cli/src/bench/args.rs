@@ -36,7 +36,6 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
     vellum bench -L threads 1,2,4 -- ./prog --threads {threads}\n  \
     vellum bench --vs-ref main --build make -- ./prog data\n  \
     vellum bench --metric instructions --counter valgrind -- ./old --vs ./new\n  \
-    vellum bench --order duet -- ./old --vs ./new\n  \
     vellum bench --out x.obs -- ./prog && vellum plot x.obs\n  \
     vellum bench --suite memory --out memory.obs && vellum obs stat memory.obs"
 )]
@@ -112,10 +111,6 @@ pub(crate) struct Bench {
     /// much).
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = share)]
     pub(super) low: f64,
-
-    /// The order in which the programs run.
-    #[arg(long, value_name = "WHICH", default_value = "random", conflicts_with = "suite")]
-    pub(super) order: Order,
 
     /// The seed of the random order; printed with the result (default: a new one).
     #[arg(long, value_name = "N")]
@@ -225,15 +220,6 @@ pub(super) enum CounterArg {
     Valgrind,
 }
 
-/// The orders in which programs run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Order {
-    /// In turns, in a new random order for each round.
-    Random,
-    /// Two programs at the same time, on two processors that they exchange: for machines with other load.
-    Duet,
-}
-
 /// Destinations of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputArg {
@@ -273,9 +259,7 @@ impl Bench {
 
     /// The reason why no second order is run, if the options rule it out.
     pub(super) fn order_unchecked(&self) -> Option<&'static str> {
-        if self.order == Order::Duet {
-            Some("the order was not checked: in a duet both run at once")
-        } else if self.metric == Metric::Instructions {
+        if self.metric == Metric::Instructions {
             Some("the order was not checked: instructions hardly depend on it")
         } else {
             self.no_order_check.then_some("the order was not checked (--no-order-check)")

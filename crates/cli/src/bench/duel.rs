@@ -1,6 +1,6 @@
 //! Runs the timed programs (a *duel*: by turns, in random order), for the reports on one and on several.
 
-use super::args::{Bench, Metric, Order};
+use super::args::{Bench, Metric};
 use super::chosen::Chosen;
 use super::report::{How, Program, Start};
 use super::steps::Steps;
@@ -78,7 +78,6 @@ pub(super) fn duel(
         conclude: steps.conclude(programs.len()),
         until: until.map(|half_width| (args.metric.of_process(), half_width)),
         counter: counter(args)?,
-        duet: args.order == Order::Duet,
     };
     let commands: Vec<&Command> = programs.iter().map(|program| &program.command).collect();
     let long = match extent.rounds {
@@ -160,8 +159,7 @@ pub(super) fn how(args: &Bench, duel: &ProcessDuel, seed: u64, took: Duration) -
         rounds: Some(duel.rounds.len()),
         took_ns: took.as_nanos() as u64,
         low_share: args.low,
-        order: Some(duel.order_name()),
-        processors: duel.processors,
+        order: Some(duel.order().name()),
         metric: Some(args.metric.name()),
         unit: Some(args.metric.unit()),
         counter: (args.metric == Metric::Instructions)

@@ -1,6 +1,6 @@
 //! Runs a benchmark of one program alone, or of several programs by turns.
 
-use super::args::{Bench, Metric, Order, OutputArg};
+use super::args::{Bench, Metric};
 use super::chosen::{Chosen, found, split};
 use super::parameters::settings;
 use super::report::Report;
@@ -53,22 +53,6 @@ fn allowed(args: &Bench, programs: &[Chosen]) -> Result<(), Failure> {
     }
     if args.subtract_start && args.metric == Metric::Instructions {
         return refuse("--subtract-start is for times; leave it out with --metric instructions");
-    }
-    if args.order == Order::Duet {
-        match (programs, &args.vs_ref) {
-            ([_], None) => return refuse("--order duet compares programs; add another one behind --vs"),
-            _ if args.metric == Metric::Instructions => {
-                return refuse(
-                    "--order duet is for times: instructions do not depend on who runs beside; leave it out",
-                );
-            }
-            _ if args.output == OutputArg::Equal => {
-                return refuse(
-                    "--order duet compares no outputs; check them once by turns, with --output equal alone",
-                );
-            }
-            _ => {}
-        }
     }
     match programs {
         [_] if args.vs_ref.is_none() && args.fail_above.is_some() => {

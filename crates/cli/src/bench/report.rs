@@ -61,9 +61,8 @@ pub(super) struct How {
     pub(super) step_ns: f64,
     /// The seed of the random order; null for a suite.
     pub(super) seed: Option<u64>,
-    /// The order of the programs: `random` or `duet`; null for a suite.
+    /// The order of the programs: `random`; null for a suite.
     pub(super) order: Option<&'static str>,
-    pub(super) processors: Option<[usize; 2]>,
     /// The number of rounds; null for a suite.
     pub(super) rounds: Option<usize>,
     /// The time of all rounds, nanoseconds.

@@ -66,13 +66,9 @@ fn head(section: &mut Section, found: &Found) {
         let others: Vec<&str> = found.programs.iter().skip(1).map(|one| one.arm.as_str()).collect();
         let (last, others) = others.split_last().unwrap_or((&"", &[]));
         let others: String = others.iter().flat_map(|arm| [", ", *arm]).collect();
-        let ran = match how.processors {
-            Some([p, q]) => format!(
-                "{rounds} rounds of A beside A again{others} and {last}, on processors {p} and {q} by turns"
-            ),
-            None => format!("{rounds} rounds of A, A again{others} and {last} in random order"),
-        };
-        section.sentence(format!("{ran} (seed {seed}) in {took}; {clock}"));
+        section.sentence(format!(
+            "{rounds} rounds of A, A again{others} and {last} in random order (seed {seed}) in {took}; {clock}"
+        ));
     } else {
         let runs = found.series.first().map_or(0, |series| series.observations.len());
         section.sentence(format!("{} in {took}; {clock}", many(runs as u64, "run")));

@@ -6,7 +6,7 @@
 use crate::common::{VELLUM, exits, files, has, out, refused, report, said, text, until, vellum};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Command, Output};
 
 /// A loop that compilers cannot remove. The arguments are the number of iterations and the exit status.
 const LOOP: &str = "
@@ -27,15 +27,15 @@ pub(crate) fn bench(options: &[&str], words: &[&str]) -> Output {
 }
 
 /// The loop, compiled, in a separate folder.
-pub(crate) fn program() -> Option<(tempfile::TempDir, PathBuf)> {
+fn program() -> Option<(tempfile::TempDir, PathBuf)> {
     let place = tempfile::tempdir().unwrap();
     let program = crate::common::program("cc", &["-O1"], LOOP)?;
     Some((place, program))
 }
 
 /// Iterations that take about a millisecond. Forty times as many always take several times as long.
-pub(crate) const ONCE: &str = "1000000";
-pub(crate) const FORTYFOLD: &str = "40000000";
+const ONCE: &str = "1000000";
+const FORTYFOLD: &str = "40000000";
 
 #[test]
 fn fortyfold_work_is_detected_and_fails_the_gate() {
@@ -208,21 +208,15 @@ fn stop_signal_reports_complete_rounds_and_leaves_no_process() {
     command.args(["bench", "--time", "1000s", "--warm-up", "0", "--out", text(&lines)]);
     command.args(["--", "sh", "-c", &script]).stdout(std::process::Stdio::piped());
     let bench = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let (started, ended) = stopped_after(12, &pids, bench);
-    let ended = exits(128 + 15, ended);
+    let started = || std::fs::read_to_string(&pids).unwrap_or_default();
+    until("all have started", || started().ends_with('\n') && started().lines().count() >= 12);
+    assert!(Command::new("kill").args(["-TERM", &bench.id().to_string()]).status().unwrap().success());
+    let ended = exits(128 + 15, bench.wait_with_output().unwrap());
     assert!(out(&ended).contains("stopped early"), "{}", out(&ended));
     assert!(std::fs::read_to_string(&lines).unwrap().contains("Observation"));
+    let started = started();
     let last = started.lines().last().unwrap();
     assert!(!Path::new("/proc").join(last).exists(), "the program goes on alone");
-}
-
-/// Stops the benchmark once the given number of processes have written their numbers to a file; returns these
-/// and its outcome.
-pub(crate) fn stopped_after(processes: usize, file: &Path, bench: Child) -> (String, Output) {
-    let read = || std::fs::read_to_string(file).unwrap_or_default();
-    until("all have started", || read().ends_with('\n') && read().lines().count() >= processes);
-    assert!(Command::new("kill").args(["-TERM", &bench.id().to_string()]).status().unwrap().success());
-    (read(), bench.wait_with_output().unwrap())
 }
 
 #[test]

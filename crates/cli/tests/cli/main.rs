@@ -11,7 +11,6 @@ mod bench;
 mod companion;
 mod cost;
 mod doctor;
-mod duet;
 mod exit;
 mod gc_stat;
 mod govern;

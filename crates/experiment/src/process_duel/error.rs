@@ -35,9 +35,6 @@ pub enum ProcessDuelError {
         /// The last line on its standard error, if it was kept.
         last: String,
     },
-    /// Two processes cannot run at the same time.
-    #[error(transparent)]
-    Duet(#[from] DuetError),
     /// Instructions could not be counted.
     #[error(transparent)]
     Count(#[from] CountError),
@@ -107,20 +104,6 @@ pub enum CountError {
     /// Valgrind wrote no file.
     #[error("valgrind counted nothing of {0}: it cannot run it, or a SIGKILL from elsewhere ended it")]
     Nothing(String),
-}
-
-/// Errors: two processes cannot run at the same time.
-#[derive(Debug, thiserror::Error)]
-pub enum DuetError {
-    /// Only one processor is allowed.
-    #[error(
-        "a duet needs two processors, and {0} is allowed here (sched_getaffinity); permit more (taskset, \
-         cpuset), or run the programs by turns"
-    )]
-    Processors(usize),
-    /// The allowed processors cannot be read.
-    #[error("cannot find out on which processors this process may run (sched_getaffinity: {0})")]
-    Affinity(#[source] io::Error),
 }
 
 /// The remedy for an error of `perf_event_open`.

@@ -13,7 +13,6 @@
 //! the first one also as the control A'. CPU time is the figure to trust: other programs on the machine
 //! change it ten times less than wall time.
 //!
-//! - Pairs can also run at the same time on two processors ([`ProcessOptions::duet`]).
 //! - Instructions can be counted as well as times ([`ProcessOptions::counter`]).
 //! - Commands that run before and after each run ([`ProcessOptions::prepare`],
 //!   [`conclude`](ProcessOptions::conclude)) are not timed.
@@ -24,7 +23,6 @@
 //!
 //! Source: Bates times operations inside one system; comparing whole programs is ours.
 
-mod duet;
 mod error;
 mod instructions;
 mod nothing;
@@ -33,7 +31,7 @@ mod results;
 mod spawn;
 mod steps;
 
-pub use error::{CountError, DuetError, ProcessDuelError, StepError};
+pub use error::{CountError, ProcessDuelError, StepError};
 pub use instructions::Counter;
 pub use nothing::NothingCost;
 pub use results::{ProcessDuel, ProcessMetric, ProcessRound};
@@ -42,7 +40,6 @@ pub use steps::step;
 
 use crate::arms::{arm_name, thing_of};
 use crate::{ArmOrder, Executor, Experiment, Stop, Turn};
-use duet::Duet;
 use instructions::Counting;
 use nothing::time_nothing;
 use output::Streams;
@@ -101,12 +98,8 @@ pub struct ProcessOptions {
     /// Ends the duel when, for this metric, every program's ratio to the first has an interval of this
     /// half-width (as a logarithm).
     pub until: Option<(ProcessMetric, f64)>,
-    /// The counter of instructions; if `None`, they are not counted. Not available in a duet.
+    /// The counter of instructions; if `None`, they are not counted.
     pub counter: Option<Counter>,
-    /// True for a duet: each program runs at the same time as the first one, on another processor, instead of
-    /// in turns. With [`Output::Equal`], the first program's outputs are compared with each other, and so are
-    /// the others'.
-    pub duet: bool,
 }
 
 impl Default for ProcessOptions {
@@ -127,7 +120,6 @@ impl Default for ProcessOptions {
             conclude: Vec::new(),
             until: None,
             counter: None,
-            duet: false,
         }
     }
 }
@@ -158,7 +150,6 @@ pub fn process_duel_while(
 ) -> Result<ProcessDuel, ProcessDuelError> {
     make_children_waitable();
     let clock = options.clock.map_or_else(Clock::best, Clock::open)?;
-    let duet = options.duet.then(|| Duet::open(options.seed)).transpose()?;
     let counting = Counting::open(options.counter.as_ref())?;
     let prepared = |program: &&Command| Prepared::new(counting.command(program).as_ref().unwrap_or(program));
     let things = programs.iter().map(prepared).collect::<Result<_, _>>()?;
@@ -168,20 +159,16 @@ pub fn process_duel_while(
         rounds: Vec::new(),
         nothing,
         failures: vec![0; arms],
-        processors: duet.as_ref().map(Duet::processors),
         clock,
         order: options.order,
         subtract_nothing: options.subtract_nothing,
     };
     let most = options.rounds_max.clamp(1, PROCESS_ROUNDS_MAX);
     let least = options.rounds_min.clamp(1, most);
-    let streams = (0..if options.duet { 2 } else { 1 })
-        .map(|_| Streams::open(options.output, options.input.as_deref()))
-        .collect::<Result<_, _>>();
     let mut processes = Processes {
         programs,
         things,
-        streams: streams?,
+        streams: Streams::open(options.output, options.input.as_deref())?,
         steps: Steps::new(&options.prepare, &options.conclude)?,
         ignore_failure: options.ignore_failure,
         rounds_min: least,
@@ -189,16 +176,12 @@ pub fn process_duel_while(
         duel,
         order: Vec::with_capacity(arms),
         runs: vec![None; arms],
-        beside: vec![None; if options.duet { arms - 1 } else { 0 }],
         failed: vec![false; arms],
-        duet,
         decides: options.until.map_or(ProcessMetric::Cpu, |(metric, _)| metric),
         go_on,
     };
-    // The arms with turns of their own: in a duet the first arm is part of every pair.
-    let turns = usize::from(options.duet)..arms;
     for _ in 0..options.warm_up {
-        for arm in turns.clone().filter(|arm| *arm != DOUBLE) {
+        for arm in (0..arms).filter(|arm| *arm != DOUBLE) {
             processes.turn(arm)?;
         }
     }
@@ -210,7 +193,7 @@ pub fn process_duel_while(
         }),
         None => Stop::Time { time: options.time, least, most },
     };
-    Experiment::new(options.order, turns.len(), options.seed).run(&stop, &mut processes)?;
+    Experiment::new(options.order, arms, options.seed).run(&stop, &mut processes)?;
     match (Interrupt::arrived(), processes.duel) {
         (Some(signal), duel) if duel.rounds.is_empty() => Err(ProcessDuelError::Interrupted(signal)),
         // The complete rounds are returned.
@@ -225,8 +208,7 @@ const DOUBLE: usize = 1;
 struct Processes<'a, F> {
     programs: &'a [&'a Command],
     things: Vec<Prepared>,
-    /// One set of streams for each process that runs at the same time.
-    streams: Vec<Streams>,
+    streams: Streams,
     steps: Steps,
     ignore_failure: bool,
     /// The rules cannot end the duel before this many rounds.
@@ -236,79 +218,47 @@ struct Processes<'a, F> {
     /// The current round: the arms by place, the runs by arm.
     order: Vec<usize>,
     runs: Vec<Option<ProcessRun>>,
-    /// In a duet, the first program's runs in the pairs of the other arms.
-    beside: Vec<Option<ProcessRun>>,
     /// Which runs failed.
     failed: Vec<bool>,
-    duet: Option<Duet>,
     /// The metric whose interval ends the duel.
     decides: ProcessMetric,
     go_on: F,
 }
 
 impl<F> Processes<'_, F> {
-    /// Runs an arm (in a duet beside the first program), and stores the run and its failure.
+    /// Runs an arm, and stores the run and whether it failed.
     fn turn(&mut self, arm: usize) -> Result<(), ProcessDuelError> {
         let thing = thing_of(arm);
-        let beside: &[usize] = if self.duet.is_some() { &[0] } else { &[] };
-        let together: Vec<usize> = beside.iter().copied().chain([thing]).collect();
-        for &thing in &together {
-            self.steps.before(thing, &self.duel.clock)?;
-        }
+        self.steps.before(thing, &self.duel.clock)?;
         let ran = self.start(thing);
-        for &thing in &together {
-            self.steps.after(thing, &self.duel.clock)?;
-        }
-        let (first, mut run) = ran?;
+        self.steps.after(thing, &self.duel.clock)?;
+        let mut run = ran?;
         if let Some(signal) = Interrupt::arrived() {
             return Err(ProcessDuelError::Interrupted(signal));
         }
-        if let Some(mut first) = first {
-            let failed = self.judge(0, &mut first, 0)?;
-            self.beside[arm - 1] = Some(first);
-            // The A of the round is the one that ran beside the first of the others.
-            if self.runs.len() == DOUBLE + 1 || arm == DOUBLE + 1 {
-                self.note(0, first, failed);
-            }
-        }
-        let failed = self.judge(arm, &mut run, self.streams.len() - 1)?;
-        self.note(arm, run, failed);
+        self.failed[arm] = self.judge(arm, &mut run)?;
+        self.runs[arm] = Some(run);
         Ok(())
     }
 
-    fn note(&mut self, arm: usize, run: ProcessRun, failed: bool) {
-        self.runs[arm] = Some(run);
-        self.failed[arm] = failed;
-    }
-
-    /// Runs a program to its end. In a duet, the result also has the first program's run beside it.
-    fn start(&mut self, thing: usize) -> Result<(Option<ProcessRun>, ProcessRun), ProcessDuelError> {
-        let (clock, program) = (&self.duel.clock, &self.things[thing]);
-        match (&mut self.duet, &mut self.streams[..]) {
-            (Some(duet), [streams, other]) => {
-                let stdio = [streams.ready()?, other.ready()?];
-                let [first, run] = duet.run([&self.things[0], program], clock, stdio)?;
-                Ok((Some(first), run))
-            }
-            (_, streams) => {
-                self.counting.begin()?;
-                Ok((None, program.run(clock, streams[0].ready()?)?))
-            }
-        }
+    /// Runs a program to its end.
+    fn start(&mut self, thing: usize) -> Result<ProcessRun, ProcessDuelError> {
+        self.counting.begin()?;
+        Ok(self.things[thing].run(&self.duel.clock, self.streams.ready()?)?)
     }
 
     /// Fills in the instructions of a run. The result is whether it failed; an error if failures or different
     /// output are errors.
-    fn judge(&mut self, arm: usize, run: &mut ProcessRun, place: usize) -> Result<bool, ProcessDuelError> {
+    fn judge(&mut self, arm: usize, run: &mut ProcessRun) -> Result<bool, ProcessDuelError> {
         let command = self.programs[thing_of(arm)];
         let program = || command.program.display().to_string();
         let failed = run.outcome != Outcome::Exited(0);
         if failed && !self.ignore_failure {
-            let (outcome, last) = (run.outcome, self.streams[place].last_words());
+            let (outcome, last) = (run.outcome, self.streams.last_words());
             return Err(ProcessDuelError::Failed { arm: arm_name(arm), program: program(), outcome, last });
         }
         self.counting.end(run, command)?;
-        match self.streams[place].difference()? {
+        match self.streams.difference()? {
             Some(at) => Err(ProcessDuelError::Differs { arm: arm_name(arm), program: program(), at }),
             None => Ok(failed),
         }
@@ -319,7 +269,6 @@ impl<F: FnMut(&[ProcessRound]) -> bool> Executor for Processes<'_, F> {
     type Error = ProcessDuelError;
 
     fn run(&mut self, Turn { place, arm, .. }: Turn) -> Result<(), ProcessDuelError> {
-        let arm = arm + usize::from(self.duet.is_some());
         match self.turn(arm) {
             // The experiment also sees the signal, and ends.
             Err(ProcessDuelError::Interrupted(_)) => {}
@@ -334,9 +283,8 @@ impl<F: FnMut(&[ProcessRound]) -> bool> Executor for Processes<'_, F> {
 
     fn goes_on(&mut self) -> bool {
         // A round is complete if every arm has a run.
-        let all = |runs: &[Option<ProcessRun>]| runs.iter().copied().collect::<Option<Vec<_>>>();
-        if let (Some(runs), Some(beside)) = (all(&self.runs), all(&self.beside)) {
-            self.duel.rounds.push(ProcessRound { runs, order: self.order.clone(), beside });
+        if let Some(runs) = self.runs.iter().copied().collect() {
+            self.duel.rounds.push(ProcessRound { runs, order: self.order.clone() });
             for (failures, failed) in self.duel.failures.iter_mut().zip(&self.failed) {
                 *failures += usize::from(*failed);
             }

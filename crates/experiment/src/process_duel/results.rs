@@ -21,8 +21,6 @@ pub struct ProcessRound {
     pub runs: Vec<ProcessRun>,
     /// The arms in the order in which they ran.
     pub order: Vec<usize>,
-    /// In a duet: the first program's run beside each of the other arms. Empty in a duel in turns.
-    pub beside: Vec<ProcessRun>,
 }
 
 /// The results of a duel of processes: every round, in order.
@@ -34,8 +32,6 @@ pub struct ProcessDuel {
     pub nothing: NothingCost,
     /// The number of failed processes of each arm.
     pub failures: Vec<usize>,
-    /// The two processors of a duet.
-    pub processors: Option<[usize; 2]>,
     pub(super) clock: Clock,
     pub(super) order: ArmOrder,
     pub(super) subtract_nothing: bool,
@@ -59,14 +55,8 @@ impl ProcessDuel {
         self.order
     }
 
-    /// The stable name of the way the programs ran: an order's name, or `duet`.
-    #[must_use]
-    pub fn order_name(&self) -> &'static str {
-        if self.processors.is_some() { "duet" } else { self.order.name() }
-    }
-
     /// Each round's figures of one kind: A, A' and the program of this arm. If requested, times are less the
-    /// cost of starting a process. In a duet, A is the run beside the program.
+    /// cost of starting a process.
     pub fn values(&self, metric: ProcessMetric, arm: usize) -> impl Iterator<Item = [f64; 3]> {
         let base = match metric {
             ProcessMetric::Wall if self.subtract_nothing => self.nothing.wall.min,
@@ -74,15 +64,7 @@ impl ProcessDuel {
             _ => 0.0,
         };
         let value = move |run: &ProcessRun| run.value(metric) - base;
-        self.rounds.iter().map(move |round| {
-            let [a, control, b] = [0, DOUBLE, arm].map(|arm| value(&round.runs[arm]));
-            match [DOUBLE, arm].map(|arm| round.beside.get(arm - 1).map(value)) {
-                // Each pair has its own A. The control is scaled to the other pair's A, which keeps its
-                // ratio.
-                [Some(own), Some(a)] => [a, a * control / own, b],
-                _ => [a, control, b],
-            }
-        })
+        self.rounds.iter().map(move |round| [0, DOUBLE, arm].map(|arm| value(&round.runs[arm])))
     }
 
     /// Compares the program of this arm with the first one, with A' against A as the control. The metric's
@@ -132,7 +114,7 @@ impl ProcessDuel {
             base: self.subtract_nothing.then(|| self.nothing.wall.clone()),
             cpu_base: self.subtract_nothing.then(|| self.nothing.cpu.clone()),
             observations: self.rounds.iter().map(observation).collect(),
-            ..arms::series(name, arm, self.order_name(), &self.clock)
+            ..arms::series(name, arm, self.order.name(), &self.clock)
         }
     }
 
@@ -149,7 +131,7 @@ impl ProcessDuel {
             unit: Unit::Instructions,
             clock: None,
             observations: self.rounds.iter().map(observation).collect(),
-            ..arms::series(name, arm, self.order_name(), &self.clock)
+            ..arms::series(name, arm, self.order.name(), &self.clock)
         }
     }
 }
