@@ -28,7 +28,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
 use vellum_process::{Interrupt, Outcome};
 use vellum_report::{Look, Output, Style, stderr};
 
@@ -69,8 +69,8 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
         .run(&Stop::rounds(pairs as usize), &mut executor);
     bench.progress("");
     let stopped = match ended {
-        Ok(End::Signal(signal)) | Err(Broken::Asked(signal)) => Some(signal),
-        Ok(_) => None,
+        Ok(stopped) => stopped,
+        Err(Broken::Asked(signal)) => Some(signal),
         Err(Broken::Failed(failure)) => return Err(failure),
     };
     drop(caught);

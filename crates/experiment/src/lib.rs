@@ -3,7 +3,7 @@
 //! ```text
 //!                   Orders: of the arms           Stop: rounds, time, width of the interval
 //!                      │                             │
-//! Experiment  round 1: B A A'   round 2: A' B A   …  ┴─▶ End: by the rule, by the executor, by a signal
+//! Experiment  round 1: B A A'   round 2: A' B A   …  ┴─▶ ends by the rule, by the executor, by a signal
 //!                      └─ Turn ─▶ Executor: runs one arm once, and stores its observation
 //! ```
 //!
@@ -40,5 +40,5 @@ mod stop;
 
 pub use arms::{ARMS, arm_name};
 pub use order::{ArmOrder, Orders};
-pub use rounds::{End, Executor, Experiment, Turn};
+pub use rounds::{Executor, Experiment, Turn};
 pub use stop::Stop;

@@ -5,8 +5,9 @@
 //! observations.
 
 use crate::{ArmOrder, Orders, Stop};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use vellum_measure::{Interval, Next, Why};
+use vellum_measure::Interval;
 use vellum_process::Interrupt;
 
 /// A turn: one arm's run in one round.
@@ -57,17 +58,6 @@ impl<E, F: FnMut(Turn) -> Result<(), E>> Executor for F {
     }
 }
 
-/// The reason why an experiment ended without an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The stop rule ended it.
-    Rule(Why),
-    /// The executor ended it.
-    Executor,
-    /// This signal ended it; the last round may be incomplete.
-    Signal(i32),
-}
-
 /// The state of an experiment: the next turn.
 #[derive(Debug)]
 pub struct Experiment {
@@ -82,44 +72,42 @@ impl Experiment {
         Experiment { orders: Orders::new(order, arms, seed), rounds: 0 }
     }
 
-    /// Runs rounds until `stop` or `executor` ends the experiment, or a signal arrives. Earlier rounds count.
+    /// Runs rounds until `stop` or `executor` ends the experiment, or a signal arrives, which is then the
+    /// result. Earlier rounds count.
     ///
     /// # Errors
     /// The executor's.
     #[inline]
-    pub fn run<X: Executor>(&mut self, stop: &Stop, executor: &mut X) -> Result<End, X::Error> {
+    pub fn run<X: Executor>(&mut self, stop: &Stop, executor: &mut X) -> Result<Option<i32>, X::Error> {
         let began = Instant::now();
-        loop {
-            let more = match stop.next(self.rounds, || executor.spent(began), || executor.interval()) {
-                Next::Stop(why) => return Ok(End::Rule(why)),
-                Next::Measure(more) => more,
-            };
+        while let Some(more) = stop.next(self.rounds, || executor.spent(began), || executor.interval()) {
             for _ in 0..more {
-                if let Some(end) = self.round(executor)? {
-                    return Ok(end);
+                if let ControlFlow::Break(signal) = self.round(executor)? {
+                    return Ok(signal);
                 }
             }
         }
+        Ok(None)
     }
 
-    /// Runs one round. If it was the last, the result is the reason.
+    /// Runs one round. It is the last one if the executor ends the experiment, or if a signal arrives: the
+    /// round is then incomplete, and the signal is the result.
     ///
     /// # Errors
     /// The executor's.
     #[inline]
-    pub fn round<X: Executor>(&mut self, executor: &mut X) -> Result<Option<End>, X::Error> {
-        let signal = || Interrupt::arrived().map(End::Signal);
+    pub fn round<X: Executor>(&mut self, executor: &mut X) -> Result<ControlFlow<Option<i32>>, X::Error> {
         for (place, &arm) in self.orders.draw().iter().enumerate() {
-            if let Some(end) = signal() {
-                return Ok(Some(end));
+            if let Some(signal) = Interrupt::arrived() {
+                return Ok(ControlFlow::Break(Some(signal)));
             }
             executor.run(Turn { round: self.rounds, place, arm })?;
         }
-        if let Some(end) = signal() {
-            return Ok(Some(end));
+        if let Some(signal) = Interrupt::arrived() {
+            return Ok(ControlFlow::Break(Some(signal)));
         }
         self.rounds += 1;
-        Ok(if executor.goes_on() { None } else { Some(End::Executor) })
+        Ok(if executor.goes_on() { ControlFlow::Continue(()) } else { ControlFlow::Break(None) })
     }
 }
 
@@ -136,8 +124,8 @@ mod tests {
             Ok(())
         };
         let mut experiment = Experiment::new(ArmOrder::Random, 4, 7);
-        assert_eq!(experiment.run(&Stop::rounds(30), &mut executor), Ok(End::Rule(Why::RoundsMax)));
-        assert_eq!(experiment.run(&Stop::rounds(50), &mut executor), Ok(End::Rule(Why::RoundsMax)));
+        assert_eq!(experiment.run(&Stop::rounds(30), &mut executor), Ok(None));
+        assert_eq!(experiment.run(&Stop::rounds(50), &mut executor), Ok(None));
         assert_eq!(turns.len(), 4 * 50, "it goes on where it was");
         let mut first = [0; 4];
         for (number, round) in turns.chunks(4).enumerate() {
@@ -196,15 +184,14 @@ mod tests {
     fn the_rule_or_the_executor_ends_the_run() {
         let run = |stop, enough| {
             let mut executor = Narrowing { rounds: 0, enough };
-            let end = Experiment::new(ArmOrder::Fixed, 2, 1).run(&stop, &mut executor).unwrap();
-            (end, executor.rounds)
+            assert_eq!(Experiment::new(ArmOrder::Fixed, 2, 1).run(&stop, &mut executor), Ok(None));
+            executor.rounds
         };
         let narrow = Stop::Narrow(Plan::new(0.08, u64::MAX));
-        let (end, rounds) = run(narrow, usize::MAX);
-        assert_eq!(end, End::Rule(Why::NarrowEnough));
+        let rounds = run(narrow, usize::MAX);
         assert!((157..320).contains(&rounds), "{rounds} rounds for 1/sqrt(rounds) <= 0.08");
-        assert_eq!(run(narrow, 3), (End::Executor, 3));
+        assert_eq!(run(narrow, 3), 3);
         let at_once = Stop::Time { time: Duration::ZERO, least: 2, most: 9 };
-        assert_eq!(run(at_once, usize::MAX), (End::Rule(Why::BudgetSpent), 2));
+        assert_eq!(run(at_once, usize::MAX), 2);
     }
 }

@@ -3,7 +3,7 @@
 //! The rules use only the width of the interval, never *where* it lies: see [`Plan`] for the reason.
 
 use std::time::Duration;
-use vellum_measure::{Interval, Next, Plan, Why};
+use vellum_measure::{Interval, Plan};
 
 /// When an experiment ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,21 +28,19 @@ impl Stop {
         Stop::Time { time: Duration::ZERO, least: rounds, most: rounds }
     }
 
-    /// The decision after `rounds` rounds in `spent`: to stop, or how many more rounds to run before the next
-    /// call. `interval` is called only if the decision depends on it.
+    /// The decision after `rounds` rounds in `spent`: how many more rounds to run before the next call, or
+    /// `None` to stop. `interval` is called only if the decision depends on it.
     #[inline]
     pub(crate) fn next(
         &self,
         rounds: usize,
         spent: impl Fn() -> Duration,
         interval: impl FnOnce() -> Option<Interval>,
-    ) -> Next {
+    ) -> Option<usize> {
         match self {
-            Stop::Time { most, .. } if rounds >= *most => Next::Stop(Why::RoundsMax),
-            Stop::Time { time, least, .. } if rounds >= *least && spent() >= *time => {
-                Next::Stop(Why::BudgetSpent)
+            Stop::Time { time, least, most } => {
+                (rounds < *most && (rounds < *least || spent() < *time)).then_some(1)
             }
-            Stop::Time { .. } => Next::Measure(1),
             Stop::Narrow(plan) => {
                 let spent_ns = u64::try_from(spent().as_nanos()).unwrap_or(u64::MAX);
                 plan.next(rounds, spent_ns, interval)
@@ -60,11 +58,11 @@ mod tests {
         let second = Duration::from_secs(1);
         let next = |stop: Stop, rounds, spent| stop.next(rounds, || spent, || None);
         let stop = Stop::Time { time: second, least: 3, most: 5 };
-        assert_eq!(next(stop, 2, second), Next::Measure(1), "not before the least");
-        assert_eq!(next(stop, 3, second), Next::Stop(Why::BudgetSpent));
-        assert_eq!(next(stop, 4, second / 2), Next::Measure(1));
-        assert_eq!(next(stop, 5, second / 2), Next::Stop(Why::RoundsMax));
-        assert_eq!(next(Stop::rounds(1), 0, second), Next::Measure(1));
-        assert_eq!(next(Stop::rounds(0), 0, second), Next::Stop(Why::RoundsMax));
+        assert_eq!(next(stop, 2, second), Some(1), "not before the least");
+        assert_eq!(next(stop, 3, second), None);
+        assert_eq!(next(stop, 4, second / 2), Some(1));
+        assert_eq!(next(stop, 5, second / 2), None);
+        assert_eq!(next(Stop::rounds(1), 0, second), Some(1));
+        assert_eq!(next(Stop::rounds(0), 0, second), None);
     }
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 use vellum_experiment::duel::{DuelOptions, duel_between};
 use vellum_experiment::process_duel::{ProcessDuelError, ProcessOptions, process_duel_while};
-use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
 use vellum_process::{Command, Interrupt};
 
 fn ask() {
@@ -25,7 +25,7 @@ fn a_signal_keeps_complete_observations() {
         Ok(())
     };
     let end = Experiment::new(ArmOrder::Random, 3, 1).run(&Stop::rounds(9), &mut executor);
-    assert_eq!((end, kept.len()), (Ok(End::Signal(libc::SIGTERM)), 5));
+    assert_eq!((end, kept.len()), (Ok(Some(libc::SIGTERM)), 5));
     drop(caught);
 
     let caught = Interrupt::catch().unwrap();

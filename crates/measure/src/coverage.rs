@@ -11,7 +11,7 @@
 //! standard deviations of the estimator over all trials.
 
 use crate::noise::Noise;
-use crate::{Estimator, Interval, Next, Plan, resampled};
+use crate::{Estimator, Interval, Plan, resampled};
 
 const TRIMMED: Estimator = Estimator::Trimmed { floor: 0.0 };
 
@@ -120,7 +120,7 @@ fn covered_when_stopped(make: Make, estimator: Estimator, trials: u64, resamples
         // The whole series is made at once; the loop below sees only the rounds measured so far.
         let values = make(&mut Noise::new(trial), ROUNDS_STOPPED_MAX);
         let (mut rounds, mut found) = (0, None);
-        while let Next::Measure(more) = plan.next(rounds, rounds as u64, || {
+        while let Some(more) = plan.next(rounds, rounds as u64, || {
             looks += 1.0;
             found = resampled(&values[..rounds], estimator, resamples, trial).map(Interval::exp);
             found

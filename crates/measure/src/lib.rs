@@ -149,7 +149,7 @@ pub use mark::{Mark, MarkCause};
 pub use modes::{MODE_SHARE_MIN, MODES_FALSE_ALARM, Modality, Mode};
 pub use observation::{Observation, Series};
 pub use order_check::OrderCheck;
-pub use plan::{Next, Plan, ROUNDS_MAX, ROUNDS_MIN, Why, rounds_needed};
+pub use plan::{Plan, ROUNDS_MAX, ROUNDS_MIN, rounds_needed};
 pub use quantile::{median, quantile};
 pub use ratio::{paired_ratio, paired_ratio_by};
 pub use resample::resampled;

@@ -17,7 +17,6 @@
 //! The plan reads no clock: the caller passes the time spent.
 
 use crate::Interval;
-use serde::Serialize;
 
 /// The rounds before the first look: from this number on intervals cover.
 pub const ROUNDS_MIN: usize = 50;
@@ -32,7 +31,7 @@ const MORE_MAX: f64 = 1.0;
 const MORE_WORTHWHILE: f64 = 0.02;
 
 /// A plan of a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// Half the width, as a logarithm, at which an interval is narrow enough: 0.001 is 0.1 % either way.
     pub half_width: f64,
@@ -44,28 +43,6 @@ pub struct Plan {
     pub rounds_max: usize,
 }
 
-/// The next step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Next {
-    /// Measure this many more rounds (at least one), then call [`Plan::next`] again.
-    Measure(usize),
-    /// Stop.
-    Stop(Why),
-}
-
-/// The reason to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Why {
-    /// The interval is narrow enough.
-    NarrowEnough,
-    /// The time is up.
-    BudgetSpent,
-    /// The most rounds are reached.
-    RoundsMax,
-}
-
 impl Plan {
     /// A plan that ends when the interval is this narrow (half its width, as a logarithm), or this many
     /// nanoseconds are spent.
@@ -74,29 +51,32 @@ impl Plan {
         Self { half_width, budget_ns, rounds_min: ROUNDS_MIN, rounds_max: ROUNDS_MAX }
     }
 
-    /// The step after `rounds` rounds that took `spent_ns` together. `interval`, the ratio's, is only called
-    /// at a look.
+    /// How many more rounds to measure before the next call, at least one, after `rounds` rounds that took
+    /// `spent_ns` together; `None` to stop. `interval`, the ratio's, is only called at a look.
     #[must_use]
-    pub fn next(&self, rounds: usize, spent_ns: u64, interval: impl FnOnce() -> Option<Interval>) -> Next {
-        if rounds >= self.rounds_max {
-            return Next::Stop(Why::RoundsMax);
-        }
+    pub fn next(
+        &self,
+        rounds: usize,
+        spent_ns: u64,
+        interval: impl FnOnce() -> Option<Interval>,
+    ) -> Option<usize> {
         let affordable = self.affordable(rounds, spent_ns);
-        if affordable < ((rounds as f64 * MORE_WORTHWHILE) as usize).max(1) {
-            return Next::Stop(Why::BudgetSpent);
+        let worthwhile = ((rounds as f64 * MORE_WORTHWHILE) as usize).max(1);
+        if rounds >= self.rounds_max || affordable < worthwhile {
+            return None;
         }
         let wanted = if rounds < self.rounds_min {
             self.rounds_min - rounds
         } else {
             let more = match interval() {
-                Some(found) if half_width(&found) <= self.half_width => return Next::Stop(Why::NarrowEnough),
+                Some(found) if half_width(&found) <= self.half_width => return None,
                 Some(found) => rounds_needed(rounds, &found, self.half_width).unwrap_or(usize::MAX) - rounds,
                 None => usize::MAX,
             };
             let share = |share: f64| ((rounds as f64 * share) as usize).max(1);
             more.clamp(share(MORE_MIN), share(MORE_MAX))
         };
-        Next::Measure(wanted.min(affordable).min(self.rounds_max - rounds))
+        Some(wanted.min(affordable).min(self.rounds_max - rounds))
     }
 
     /// The number of further rounds that fit in the budget, if they take as long as those so far.
@@ -148,24 +128,24 @@ mod tests {
     fn the_next_look_follows_from_the_width() {
         let plan = Plan::new(0.001, 1_000_000_000);
         let next = |rounds, half_width| plan.next(rounds, 1000 * rounds as u64, || ratio(half_width));
-        assert_eq!(next(0, 9.0), Next::Measure(1), "to learn how long a round is");
-        assert_eq!(next(1, 0.0), Next::Measure(49), "no look before the least");
-        assert_eq!(next(50, 0.1), Next::Measure(50), "far off: double");
-        assert_eq!(next(400, 0.0013), Next::Measure(276), "1.3 squared times 400 is 676");
-        assert_eq!(next(400, 0.00101), Next::Measure(200), "at least half again");
-        assert_eq!(next(400, 0.000_999), Next::Stop(Why::NarrowEnough));
-        assert_eq!(plan.next(400, 400_000, || None), Next::Measure(400), "no interval is not narrow");
+        assert_eq!(next(0, 9.0), Some(1), "to learn how long a round is");
+        assert_eq!(next(1, 0.0), Some(49), "no look before the least");
+        assert_eq!(next(50, 0.1), Some(50), "far off: double");
+        assert_eq!(next(400, 0.0013), Some(276), "1.3 squared times 400 is 676");
+        assert_eq!(next(400, 0.00101), Some(200), "at least half again");
+        assert_eq!(next(400, 0.000_999), None);
+        assert_eq!(plan.next(400, 400_000, || None), Some(400), "no interval is not narrow");
     }
 
     #[test]
     fn the_budget_is_kept() {
         let plan = Plan::new(0.001, 1_000_000);
-        assert_eq!(plan.next(100, 900_000, || ratio(1.0)), Next::Measure(11), "as many as fit in");
-        assert_eq!(plan.next(100, 990_000, || ratio(1.0)), Next::Stop(Why::BudgetSpent));
-        assert_eq!(plan.next(1, 1_000_001, || ratio(1.0)), Next::Stop(Why::BudgetSpent));
-        assert_eq!(Plan::new(0.001, 0).next(0, 0, || None), Next::Stop(Why::BudgetSpent));
+        assert_eq!(plan.next(100, 900_000, || ratio(1.0)), Some(11), "as many as fit in");
+        assert_eq!(plan.next(100, 990_000, || ratio(1.0)), None);
+        assert_eq!(plan.next(1, 1_000_001, || ratio(1.0)), None);
+        assert_eq!(Plan::new(0.001, 0).next(0, 0, || None), None);
         let few = Plan { rounds_max: 60, ..plan };
-        assert_eq!(few.next(50, 50, || ratio(1.0)), Next::Measure(10));
-        assert_eq!(few.next(60, 60, || ratio(1.0)), Next::Stop(Why::RoundsMax));
+        assert_eq!(few.next(50, 50, || ratio(1.0)), Some(10));
+        assert_eq!(few.next(60, 60, || ratio(1.0)), None);
     }
 }

@@ -144,7 +144,8 @@ impl Campaign {
                 }
                 Ok(())
             };
-            experiments[number].round(&mut arm_turn)?;
+            // A signal that ends the round also ends the outer experiment.
+            let _ = experiments[number].round(&mut arm_turn)?;
             for (turn, process) in running {
                 sheet.keep(turn, process.and_then(|process| process.finish(self.allowed)));
             }

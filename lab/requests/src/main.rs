@@ -44,7 +44,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use vellum_campaign::confine::{Device, Group};
 use vellum_campaign::{Bound, Goal};
-use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
 use vellum_fleet::recommend::decide::{History, Rules, Verdict, decide};
 use vellum_measure::Interval;
 use vellum_process::Interrupt;
@@ -286,8 +286,8 @@ fn measured(
     };
     let mut experiment = Experiment::new(ArmOrder::Random, ARMS.len(), asked.seed);
     match experiment.run(&Stop::rounds(asked.rounds), &mut executor)? {
-        End::Signal(_) => Err(RunError::Asked),
-        _ => Ok(rounds),
+        Some(_) => Err(RunError::Asked),
+        None => Ok(rounds),
     }
 }
 

@@ -31,7 +31,7 @@ use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::time::Duration;
 use vellum_campaign::confine::Device;
-use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
 use vellum_measure::Interval;
 use vellum_papers::{Bound, Finding, Goal, Table, Value};
 use vellum_process::Interrupt;
@@ -201,8 +201,8 @@ fn measured(
     };
     let mut experiment = Experiment::new(ArmOrder::Random, ARMS.len(), asked.seed);
     match experiment.run(&Stop::rounds(asked.rounds), &mut executor)? {
-        End::Signal(_) => Err(RunError::Asked),
-        _ => Ok(rounds),
+        Some(_) => Err(RunError::Asked),
+        None => Ok(rounds),
     }
 }
 

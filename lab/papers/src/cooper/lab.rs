@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 use vellum_campaign::{Ended, Launch, Sheet};
-use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
 
 /// The longest time of a run.
 pub(super) const ALLOWED: Duration = Duration::from_secs(900);
@@ -321,8 +321,8 @@ impl<'a> Lab<'a> {
             sheet.keep(turn, ready.run());
             Ok(())
         };
-        let Ok(end) = experiment.run(&Stop::rounds(rounds), &mut executor);
-        if let End::Signal(_) = end {
+        let Ok(stopped) = experiment.run(&Stop::rounds(rounds), &mut executor);
+        if stopped.is_some() {
             // Missing runs get a reason, so that no table has an empty cell without one.
             for arm in 0..arms.len() {
                 for round in sheet.arms[arm].1.len()..rounds {

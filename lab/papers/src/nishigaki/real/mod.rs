@@ -30,7 +30,7 @@ use std::time::Duration;
 use vellum_campaign::Metrics;
 use vellum_campaign::confine::{BETWEEN_RELIEFS, Device, DeviceError, Group, GroupError, RELIEF_BYTES};
 use vellum_campaign::worker::area::PAGE;
-use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
+use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
 use vellum_measure::Interval;
 use vellum_process::Interrupt;
 
@@ -128,7 +128,7 @@ fn measure(run: &mut Run<'_>, finding: &mut Finding) -> Result<(), RealError> {
             results[arm].push(figures);
             Ok(())
         };
-        if let End::Signal(_) = experiment.run(&Stop::rounds(rounds), &mut executor)? {
+        if experiment.run(&Stop::rounds(rounds), &mut executor)?.is_some() {
             return Err(RealError::Asked);
         }
         let relieved: u32 = results.iter().flatten().map(|figures| figures.relieved).sum();
