@@ -15,7 +15,7 @@ const GAUGES: usize = 32;
 /// The factor of space beyond the expected rounds, because arms get faster as caches warm up.
 const ROOM: f64 = 1.5;
 
-/// A duel whose caller decides when it ends, from the results so far.
+/// A duel that is ready to be measured: both operations are gauged and warm.
 ///
 /// [`DuelOptions::time`] determines the space for rounds, however many are measured.
 pub struct Bout<'a> {
@@ -26,7 +26,7 @@ pub struct Bout<'a> {
 
 impl std::fmt::Debug for Bout<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bout").field("rounds", &self.so_far().len()).finish_non_exhaustive()
+        f.debug_struct("Bout").field("capacity", &self.capacity).finish_non_exhaustive()
     }
 }
 
@@ -75,21 +75,10 @@ impl<'a> Bout<'a> {
         Ok(bout)
     }
 
-    /// Measures for this time and until there are [`ROUNDS_MIN`] rounds, or until the space is used up.
-    pub fn measure_for(&mut self, time: Duration) {
-        let least = (self.so_far().len() + 1).max(ROUNDS_MIN);
-        self.go(&Stop::Time { time, least, most: self.capacity });
-    }
-
-    /// All rounds so far.
+    /// Measures for this time, and at least [`ROUNDS_MIN`] rounds, or until the space is used up.
     #[must_use]
-    pub fn so_far(&self) -> &Duel {
-        &self.timed.duel
-    }
-
-    /// All rounds.
-    #[must_use]
-    pub fn finish(self) -> Duel {
+    pub fn measure(mut self, time: Duration) -> Duel {
+        self.go(&Stop::Time { time, least: ROUNDS_MIN, most: self.capacity });
         self.timed.duel
     }
 

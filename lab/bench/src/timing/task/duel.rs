@@ -49,9 +49,8 @@ fn hold(kernel: Kernel, sizes: [u64; 2], ms: u64, seed: u64) -> Result<(Comparis
     let (began, time) = (Instant::now(), Duration::from_millis(ms));
     let [mut a, mut b] = sizes.map(|size| move || _ = black_box(kernel.run(black_box(size))));
     let options = DuelOptions { time, seed, ..DuelOptions::default() };
-    let mut bout = Bout::open([&mut a, &mut b], &options)?;
-    bout.measure_for(time.saturating_sub(began.elapsed()));
-    let duel = bout.finish();
+    let bout = Bout::open([&mut a, &mut b], &options)?;
+    let duel = bout.measure(time.saturating_sub(began.elapsed()));
     let seconds = began.elapsed().as_secs_f64();
     Ok((duel.compare(&Options { low_share: kernel.low_share(), ..Options::default() })?, seconds))
 }
