@@ -13,8 +13,9 @@ const AT_ONCE: usize = 1 << 16;
 /// The number of bytes at the end of standard error that are searched for its last line.
 const LAST_WORDS: u64 = 2048;
 
-fn memory_file() -> io::Result<File> {
-    Ok(File::from(memfd_create(c"output", MemfdFlags::CLOEXEC)?))
+/// An empty file that exists only in memory.
+pub(super) fn memory_file() -> io::Result<File> {
+    Ok(File::from(memfd_create(c"vellum", MemfdFlags::CLOEXEC)?))
 }
 
 /// The processes' standard descriptors.
