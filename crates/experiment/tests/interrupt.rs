@@ -57,7 +57,7 @@ fn a_signal_keeps_complete_observations() {
             ask();
         }
         let ended = process_duel_while(&[&shell, &shell], &options, |so_far| {
-            if so_far.len() == rounds {
+            if so_far == rounds {
                 ask();
             }
             true

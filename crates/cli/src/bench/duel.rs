@@ -153,13 +153,13 @@ pub(super) fn all_series(
 /// The conditions under which a duel was run.
 pub(super) fn how(args: &Bench, duel: &ProcessDuel, seed: u64, took: Duration) -> How {
     How {
-        clock: duel.series("", 0).clock.unwrap_or_default(),
+        clock: duel.clock.kind().name().to_owned(),
         step_ns: duel.nothing.wall.step,
         seed: Some(seed),
         rounds: Some(duel.rounds.len()),
         took_ns: took.as_nanos() as u64,
         low_share: args.low,
-        order: Some(duel.order().name()),
+        order: Some(duel.order.name()),
         metric: Some(args.metric.name()),
         unit: Some(args.metric.unit()),
         counter: (args.metric == Metric::Instructions)
@@ -184,7 +184,7 @@ pub(super) fn program(
     duel: &ProcessDuel,
     arms: &[usize],
 ) -> Program {
-    let usages = || duel.rounds.iter().flat_map(|round| arms.iter().map(|arm| round.runs[*arm].usage));
+    let usages = || duel.rounds.iter().flat_map(|round| arms.iter().map(|arm| round[*arm].usage));
     let middle = |of: &dyn Fn(vellum_process::Usage) -> u64| {
         median(&usages().map(|usage| of(usage) as f64).collect::<Vec<_>>()).unwrap_or_default()
     };
@@ -209,7 +209,7 @@ pub(super) fn warnings(programs: &[Program], args: &Bench, timed: &Timed) -> Vec
         let runs = many(program.runs as u64, "run");
         format!("{} failed in {} of {runs}, which count like others", program.name, program.failures)
     });
-    let runs = timed.duel.rounds.iter().flat_map(|round| &round.runs);
+    let runs = timed.duel.rounds.iter().flatten();
     // Other programs make runs longer; the fastest run shows the program's own waiting.
     let quickest = runs.min_by(|a, b| a.wall_ns.total_cmp(&b.wall_ns));
     let off = quickest.map_or(0.0, |run| 1.0 - run.cpu_ns() / run.wall_ns);

@@ -14,26 +14,19 @@ pub(super) const CPU_STEP_NS: f64 = 1000.0;
 /// start change them by tens to hundreds, because the loader and the C library walk over these.
 const INSTRUCTIONS_STEP: f64 = 1000.0;
 
-/// One round: the run of each arm, A, A', B and so on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProcessRound {
-    /// The runs by arm: two of the first program, then one of each other program.
-    pub runs: Vec<ProcessRun>,
-    /// The arms in the order in which they ran.
-    pub order: Vec<usize>,
-}
-
 /// The results of a duel of processes: every round, in order.
 #[derive(Clone, Debug)]
 pub struct ProcessDuel {
-    /// The rounds.
-    pub rounds: Vec<ProcessRound>,
+    /// The rounds, each with the runs by arm: two of the first program, then one of each other program.
+    pub rounds: Vec<Vec<ProcessRun>>,
     /// The cost of starting and ending a process.
     pub nothing: NothingCost,
     /// The number of failed processes of each arm.
     pub failures: Vec<usize>,
-    pub(super) clock: Clock,
-    pub(super) order: ArmOrder,
+    /// The clock of the wall times.
+    pub clock: Clock,
+    /// The order of the arms.
+    pub order: ArmOrder,
     pub(super) subtract_nothing: bool,
 }
 
@@ -49,12 +42,6 @@ pub enum ProcessMetric {
 }
 
 impl ProcessDuel {
-    /// The order of the arms.
-    #[must_use]
-    pub fn order(&self) -> ArmOrder {
-        self.order
-    }
-
     /// Each round's figures of one kind: A, A' and the program of this arm. If requested, times are less the
     /// cost of starting a process.
     pub fn values(&self, metric: ProcessMetric, arm: usize) -> impl Iterator<Item = [f64; 3]> {
@@ -64,7 +51,7 @@ impl ProcessDuel {
             _ => 0.0,
         };
         let value = move |run: &ProcessRun| run.value(metric) - base;
-        self.rounds.iter().map(move |round| [0, DOUBLE, arm].map(|arm| value(&round.runs[arm])))
+        self.rounds.iter().map(move |round| [0, DOUBLE, arm].map(|arm| value(&round[arm])))
     }
 
     /// Compares the program of this arm with the first one, with A' against A as the control. The metric's
@@ -97,8 +84,8 @@ impl ProcessDuel {
     #[must_use]
     pub fn series(&self, name: &str, arm: usize) -> Series {
         let count = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let observation = |round: &ProcessRound| {
-            let run = &round.runs[arm];
+        let observation = |round: &Vec<ProcessRun>| {
+            let run = &round[arm];
             Observation {
                 start_ns: run.start_ns,
                 wall_ns: run.wall_ns,
@@ -121,8 +108,8 @@ impl ProcessDuel {
     /// The instructions executed by one arm's processes.
     #[must_use]
     pub fn instructions(&self, name: &str, arm: usize) -> Series {
-        let observation = |round: &ProcessRound| {
-            let run = &round.runs[arm];
+        let observation = |round: &Vec<ProcessRun>| {
+            let run = &round[arm];
             let wall_ns = run.value(ProcessMetric::Instructions);
             Observation { start_ns: run.start_ns, wall_ns, ..Observation::default() }
         };

@@ -24,7 +24,7 @@ pub(super) fn process(given: &Given) -> Result<Metrics, TaskError> {
     let (a, b) = (command(given.number("a")?)?, command(given.number("b")?)?);
     let options = ProcessOptions { time, seed, ..ProcessOptions::default() };
     let duel = process_duel_while(&[&a, &b], &options, |rounds| {
-        rounds.len() < options.rounds_min || began.elapsed() < time
+        rounds < options.rounds_min || began.elapsed() < time
     })?;
     let seconds = began.elapsed().as_secs_f64();
     let found = duel.compare(ProcessMetric::Cpu, 2, &Options::default())?;
