@@ -119,10 +119,10 @@ fn pairs_for(round: Duration) -> u32 {
     (fit as u32).clamp(PAIRS_MIN, PAIRS_CHOSEN_MAX)
 }
 
-fn fresh_seed() -> u64 {
+/// A new seed for the orders of a comparison or benchmark, short enough to type.
+pub(crate) fn fresh_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Short enough to type.
-    u64::from(now.subsec_nanos()) ^ u64::from(std::process::id())
+    u64::from(now.subsec_micros()) ^ u64::from(std::process::id())
 }
 
 struct Bench<'a> {

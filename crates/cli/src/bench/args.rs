@@ -1,9 +1,11 @@
 //! The options of `vellum bench`.
 
+use crate::compare::fresh_seed;
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use vellum_experiment::process_duel;
 use vellum_report::amount::{self, percentage};
 use vellum_timing::bench::{BATCH_MAX, Batching};
@@ -271,13 +273,9 @@ impl Bench {
         self.time.unwrap_or(if self.until.is_some() { TIME_UNTIL } else { TIME })
     }
 
-    /// The seed: the option's, or a new seed, short enough to type.
+    /// The seed: the option's, or a new seed.
     pub(super) fn seed_or_fresh(&self) -> u64 {
-        let fresh = || {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            u64::from(now.subsec_micros()) ^ u64::from(std::process::id())
-        };
-        self.seed.unwrap_or_else(fresh)
+        self.seed.unwrap_or_else(fresh_seed)
     }
 }
 
@@ -287,26 +285,23 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 /// The allowed slowdown as a ratio: 1.02 for 2 %.
 fn allowed(text: &str) -> Result<f64, String> {
-    let found = percentage(text).filter(|percent| *percent >= 0.0);
-    found
-        .map(|percent| 1.0 + percent / 100.0)
-        .ok_or_else(|| "write a percentage from 0, such as 2%".to_owned())
+    percentage_in(text, 0.0..=f64::MAX, "0, such as 2%").map(|share| 1.0 + share)
 }
 
 /// Half the width of an interval, as a logarithm: 0.00995 for 1 %.
 fn half_width(text: &str) -> Result<f64, String> {
-    let found = percentage(text).filter(|percent| (0.01..=100.0).contains(percent));
-    found
-        .map(|percent| (percent / 100.0).ln_1p())
-        .ok_or_else(|| "write a percentage from 0.01 to 100, such as 1%".to_owned())
+    percentage_in(text, 0.01..=100.0, "0.01 to 100, such as 1%").map(f64::ln_1p)
 }
 
 /// A share of observations, 0 to 1.
 fn share(text: &str) -> Result<f64, String> {
-    let found = percentage(text).filter(|percent| (0.0..=100.0).contains(percent));
-    found
-        .map(|percent| percent / 100.0)
-        .ok_or_else(|| "write a percentage from 0 to 100, such as 10%".to_owned())
+    percentage_in(text, 0.0..=100.0, "0 to 100, such as 10%")
+}
+
+/// A percentage in this range as a share of 1; `from` has the range in words.
+fn percentage_in(text: &str, range: RangeInclusive<f64>, from: &str) -> Result<f64, String> {
+    let found = percentage(text).filter(|percent| range.contains(percent));
+    found.map(|percent| percent / 100.0).ok_or_else(|| format!("write a percentage from {from}"))
 }
 
 fn batching(text: &str) -> Result<Batching, String> {

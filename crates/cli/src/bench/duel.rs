@@ -74,8 +74,8 @@ pub(super) fn duel(
         input: args.input.clone(),
         ignore_failure: args.ignore_failure,
         subtract_nothing: args.subtract_start,
-        prepare: steps.prepare(programs.len()),
-        conclude: steps.conclude(programs.len()),
+        prepare: steps.each(args.prepare.as_deref(), programs.len()),
+        conclude: steps.each(args.conclude.as_deref(), programs.len()),
         until: until.map(|half_width| (args.metric.of_process(), half_width)),
         counter: counter(args)?,
     };

@@ -3,14 +3,14 @@
 //! Each comparison is a test case, and fails under the same condition as `--fail-above`. An inconclusive
 //! comparison passes, because people soon ignore a test that fails on noise.
 
+use super::compared::decisive;
 use super::report::Report;
 use std::time::Duration;
 use vellum_report::escape;
 
 pub(super) fn document(report: &Report) -> String {
     let seconds = Duration::from_nanos(report.how.took_ns).as_secs_f64();
-    let rows = report.versus.iter().filter(|row| Some(row.metric.name()) == report.how.metric);
-    let told = rows.filter_map(|row| {
+    let told = decisive(report).filter_map(|row| {
         let program = report.programs.iter().find(|program| program.arm == row.arm)?;
         Some((program.name.clone(), format!("{} ({})", row.verdict, row.metric.words())))
     });

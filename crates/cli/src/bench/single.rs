@@ -16,7 +16,7 @@ use vellum_measure::{Observation, Series};
 
 pub(super) fn run(args: &Bench, chosen: &Chosen, steps: &Steps) -> Result<Report, Failure> {
     let seed = args.seed_or_fresh();
-    let called = called(args, chosen);
+    let called = args.name.clone().unwrap_or_else(|| chosen.name.clone());
     let runs = args.rounds.map(|runs| runs as usize);
     let rounds = runs.map(|runs| runs.div_ceil(ARMS.len()));
     let extent = Extent { time: args.time_or_default(), rounds, until: args.until };
@@ -41,11 +41,6 @@ pub(super) fn run(args: &Bench, chosen: &Chosen, steps: &Steps) -> Result<Report
         report.series.push(series);
     }
     Ok(report)
-}
-
-/// The name of a program that is timed alone.
-fn called(args: &Bench, chosen: &Chosen) -> String {
-    args.name.clone().unwrap_or_else(|| chosen.name.clone())
 }
 
 /// All runs in the order in which they were made, but not more than `most`.

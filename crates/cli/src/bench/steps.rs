@@ -37,18 +37,9 @@ impl<'a> Steps<'a> {
         Ok(steps)
     }
 
-    /// The commands before each program's runs; empty without --prepare.
-    pub(super) fn prepare(&self, programs: usize) -> Vec<Command> {
-        self.each(self.args.prepare.as_deref(), programs)
-    }
-
-    /// The commands after each program's runs; empty without --conclude.
-    pub(super) fn conclude(&self, programs: usize) -> Vec<Command> {
-        self.each(self.args.conclude.as_deref(), programs)
-    }
-
-    /// One command per arm: a program may be timed in several arms.
-    fn each(&self, line: Option<&OsStr>, programs: usize) -> Vec<Command> {
+    /// The commands of `line`, the value of --prepare or --conclude, for all programs; empty without a line.
+    /// One program alone is timed as several, with the same setting.
+    pub(super) fn each(&self, line: Option<&OsStr>, programs: usize) -> Vec<Command> {
         let settings = || self.settings.iter().cycle().take(programs);
         line.into_iter().flat_map(|line| settings().map(move |setting| shell(line, setting))).collect()
     }
