@@ -28,12 +28,10 @@ pub extern "C" fn vel_mark_begin() -> u64 {
 /// Marks a span that ends now.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_mark_end(kind: c_int, start_ns: u64) {
-    let end_ns = marks::now();
     if start_ns != 0
-        && end_ns != 0
         && let Some(kind) = u32::try_from(kind).ok().and_then(Kind::from_number)
     {
-        marks::record(kind, start_ns, end_ns);
+        marks::record(kind, start_ns, marks::now());
     }
 }
 

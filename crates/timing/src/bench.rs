@@ -1,12 +1,12 @@
 //! Benchmark suites: many small benchmarks in one process, each written in one or two lines.
 //!
 //! ```
-//! use vellum_timing::{bench, bench::{Options, Suite}};
+//! use vellum_timing::bench::{Options, Suite};
 //!
 //! let words = ["vellum", "palimpsest", "parchment"].repeat(200);
 //! let mut suite = Suite::new("strings");
-//! bench!(suite, "join", words.join(" "));
-//! bench!(suite, "sort", words.clone() => |mut words| { words.sort(); words });
+//! suite.case("join", || words.join(" "));
+//! suite.case_with("sort", || words.clone(), |mut words| { words.sort(); words });
 //!
 //! let ran = suite.run(&Options { observations: 50, ..Options::default() })?;
 //! for series in ran.series() {
@@ -203,17 +203,6 @@ impl fmt::Debug for Suite<'_> {
     }
 }
 
-/// Adds a case to a suite: `bench!(suite, "name", expression)`, or `bench!(suite, "name", input => |input|
-/// expression)` where each operation gets a fresh input, made outside of the timing.
-#[macro_export]
-macro_rules! bench {
-    ($suite:expr, $name:expr, $input:expr => $operation:expr $(,)?) => {
-        $suite.case_with($name, || $input, $operation)
-    };
-    ($suite:expr, $name:expr, $operation:expr $(,)?) => {
-        $suite.case($name, || $operation)
-    };
-}
 impl<'a> Suite<'a> {
     /// A suite without cases.
     #[must_use]
@@ -377,8 +366,15 @@ mod tests {
     fn a_suite_is_a_few_lines() {
         let data = [3u32, 1, 2].repeat(2000);
         let mut suite = Suite::new("test");
-        crate::bench!(suite, "work", work());
-        crate::bench!(suite, "sort", data.clone() => |mut data: Vec<u32>| { data.sort_unstable(); data });
+        suite.case("work", work);
+        suite.case_with(
+            "sort",
+            || data.clone(),
+            |mut data| {
+                data.sort_unstable();
+                data
+            },
+        );
         assert_eq!(suite.names(), ["work", "sort"]);
         let ran = suite.run(&quick()).unwrap();
         let names: Vec<&str> = ran.series().map(|series| series.name.as_str()).collect();
@@ -392,7 +388,7 @@ mod tests {
     fn short_operations_are_refused_with_a_batch() {
         let mut number = 1u64;
         let mut suite = Suite::new("test");
-        crate::bench!(suite, "add", {
+        suite.case("add", || {
             number = black_box(number) + 1;
             number
         });

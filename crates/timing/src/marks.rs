@@ -6,9 +6,9 @@
 //!
 //! ```text
 //! collector                              recorder
-//! let slice = marks::begin(Kind::MINOR)  let collecting = Collecting::start()
+//! let start_ns = marks::now()            let collecting = Collecting::start()
 //!   … work …                               … observations …
-//! slice.end()            ──▶ store ──▶    collecting.take() ─▶ Mark { start_ns, end_ns, cause }
+//! marks::record(…)       ──▶ store ──▶    collecting.take() ─▶ Mark { start_ns, end_ns, cause }
 //!
 //! marks::register(hooks) ──▶ hooks   ◀── let held = marks::hold();  … undisturbed …  drop(held)
 //! ```
@@ -45,16 +45,10 @@ pub struct Kind(u32);
 const KNOWN: [MarkCause; 5] = MarkCause::KNOWN;
 
 impl Kind {
-    /// A collection of the young objects.
-    pub const MINOR: Kind = Kind(0);
     /// A collection of all objects.
     pub const MAJOR: Kind = Kind(1);
     /// A slice of collection while the program had nothing to do.
     pub const IDLE: Kind = Kind(2);
-    /// The allocator returned pages to the kernel because memory was short.
-    pub const TRIM: Kind = Kind(3);
-    /// The allocator returned pages to the kernel because they had been unused for a while.
-    pub const DECAY: Kind = Kind(4);
 
     /// The kind of this name. Its first use assigns a number.
     ///
@@ -126,42 +120,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins a span of work of this kind. While no marks are collected, it only reads a flag.
-#[inline]
-pub fn begin(kind: Kind) -> Slice {
-    Slice { kind, start_ns: now() }
-}
-
 /// `CLOCK_MONOTONIC` in nanoseconds, or 0 without reading the clock while no marks are collected: the start
-/// of a span whose mark [`record`] makes.
+/// or the end of a span whose mark [`record`] makes.
 #[inline]
 #[must_use]
 pub fn now() -> u64 {
     if COLLECTING.load(Relaxed) == 0 { 0 } else { monotonic_ns() }
 }
 
-/// A span of work in progress.
-#[derive(Debug)]
-#[must_use = "a slice that is not ended leaves no mark"]
-pub struct Slice {
-    kind: Kind,
-    /// 0 if no marks were collected at the start.
-    start_ns: u64,
-}
-
-impl Slice {
-    /// Ends the span. The mark is kept if marks were collected from its beginning to here.
-    #[inline]
-    pub fn end(self) {
-        if self.start_ns != 0 && COLLECTING.load(Relaxed) != 0 {
-            record(self.kind, self.start_ns, monotonic_ns());
-        }
-    }
-}
-
-/// Keeps a mark from `start_ns` to `end_ns`, nanoseconds of `CLOCK_MONOTONIC`, while marks are collected.
+/// Keeps a mark from `start_ns` to `end_ns`, nanoseconds of `CLOCK_MONOTONIC`, while marks are collected. A
+/// time of 0 makes no mark: at that time none were collected.
 pub fn record(kind: Kind, start_ns: u64, end_ns: u64) {
-    if COLLECTING.load(Relaxed) == 0 {
+    if COLLECTING.load(Relaxed) == 0 || start_ns == 0 || end_ns == 0 {
         return;
     }
     let mut store = locked(&STORE);
@@ -194,7 +164,7 @@ impl Collecting {
     pub fn start() -> Collecting {
         let mut store = locked(&STORE);
         if store.marks.capacity() < MARKS_MAX {
-            let mut fresh = touched(MARKS_MAX, (1, 1, Kind::MINOR));
+            let mut fresh = touched(MARKS_MAX, (1, 1, Kind::MAJOR));
             fresh.append(&mut store.marks);
             store.marks = fresh;
         }
@@ -300,20 +270,20 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_is_marked_while_marks_are_collected() {
-        let kind = Kind::named("test slice").unwrap();
-        let early = begin(kind);
+    fn a_span_is_marked_while_marks_are_collected() {
+        let kind = Kind::named("test span").unwrap();
+        let early = now();
         let collecting = Collecting::start();
         let before = monotonic_ns();
-        let slice = begin(kind);
-        slice.end();
-        early.end();
+        record(kind, now(), now());
+        record(kind, early, now());
+        record(kind, 0, now());
         let after = monotonic_ns();
         let taken = collecting.take();
         let marks = own(&taken, kind);
         let whole = marks.iter().filter(|mark| mark.start_ns >= before).count();
         assert_eq!(whole, 1, "{marks:?}");
-        assert!(marks.iter().all(|mark| mark.start_ns <= mark.end_ns && mark.end_ns <= after));
+        assert!(marks.iter().all(|mark| (1..=mark.end_ns).contains(&mark.start_ns) && mark.end_ns <= after));
         assert_eq!(taken.lost, 0);
     }
 
@@ -330,7 +300,7 @@ mod tests {
 
     #[test]
     fn kinds_are_found_by_name() {
-        assert_eq!(Kind::named("minor"), Ok(Kind::MINOR));
+        assert_eq!(Kind::named("idle"), Ok(Kind::IDLE));
         assert_eq!(Kind::named("decay").unwrap().cause(), MarkCause::Decay);
         let kind = Kind::named("checkpoint").unwrap();
         assert_eq!((Kind::from_number(kind.number()), Kind::from_number(1)), (Some(kind), Some(Kind::MAJOR)));

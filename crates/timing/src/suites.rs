@@ -1,5 +1,5 @@
-//! The benchmark suites that come with Vellum, by name. The only one, `memory`, times Vellum's own
-//! operations: small and large blocks, batches, growth, and the page layer.
+//! The benchmark suite that comes with Vellum, `memory`, of Vellum's own operations: small and large blocks,
+//! batches, growth, and the page layer.
 //!
 //! The operations are called directly, not through a process's `malloc`: the suite measures the same code
 //! with and without Vellum preloaded. If one call takes nanoseconds, an operation consists of many calls,
@@ -32,17 +32,13 @@ const SEED: u64 = 64;
 const MIXED_LOG2_MAX: u64 = 11;
 const MIXED_LOG2_MIN: u64 = 4;
 
-/// The names that [`named`] accepts.
-pub const NAMES: [&str; 1] = ["memory"];
+/// The suite's name.
+pub const MEMORY: &str = "memory";
 
-/// The suite of this name.
+/// The suite.
 #[must_use]
-pub fn named(name: &str) -> Option<Suite<'static>> {
-    (name == NAMES[0]).then(memory)
-}
-
-fn memory() -> Suite<'static> {
-    let mut suite = Suite::new(NAMES[0]);
+pub fn memory() -> Suite<'static> {
+    let mut suite = Suite::new(MEMORY);
     suite.case("small 64 B", small(vec![64; BLOCKS], (0..BLOCKS).collect()));
     suite.case("small mixed", mixed());
     suite.case("batch 64 B", batch(64));
@@ -196,7 +192,7 @@ mod tests {
             only: only.map(str::to_owned),
             ..Options::default()
         };
-        named("memory").unwrap().run(&options).unwrap()
+        memory().run(&options).unwrap()
     }
 
     #[test]
@@ -206,7 +202,6 @@ mod tests {
         assert!(refused.is_empty(), "{refused:?}");
         assert_eq!(ran.series().count(), memory().names().len());
         assert!(ran.series().all(|series| series.observations.len() == 5));
-        assert!(named("no such suite").is_none());
     }
 
     #[test]

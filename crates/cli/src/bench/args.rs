@@ -43,7 +43,7 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 )]
 pub(crate) struct Bench {
     /// Time this suite of Vellum's own operations, in this process.
-    #[arg(long, value_name = "NAME", conflicts_with = "command", value_parser = suites::NAMES)]
+    #[arg(long, value_name = "NAME", conflicts_with = "command", value_parser = [suites::MEMORY])]
     pub(super) suite: Option<String>,
 
     /// Only cases of the suite whose names contain this.

@@ -94,10 +94,7 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     let files = prepare(args)?;
     // A signal ends a suite at once; with programs, the complete rounds are still reported.
     let caught = if args.suite.is_none() { Interrupt::catch().ok() } else { None };
-    let mut report = match &args.suite {
-        Some(name) => suite::run(args, name)?,
-        None => programs::run(args)?,
-    };
+    let mut report = if args.suite.is_some() { suite::run(args)? } else { programs::run(args)? };
     let stopped = caught.and_then(|_caught| Interrupt::arrived());
     if stopped.is_some() {
         report.warnings.push("stopped early: the figures have the rounds completed before".to_owned());

@@ -23,21 +23,18 @@ const WATCHED: [(Counter, MarkCause); 5] = [
     (Counter::BytesDiscarded, MarkCause::Trim),
 ];
 
-/// A set of the watched causes, one bit each.
+/// The watched causes whose counters changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Gave(u8);
-
-const DECAY: u8 = 1;
-const TRIM: u8 = 2;
+pub(super) struct Gave {
+    pub(super) decay: bool,
+    pub(super) trim: bool,
+}
 
 impl Gave {
-    /// The empty set.
-    pub(super) const NOTHING: Gave = Gave(0);
-
     /// The causes, each once.
     pub(super) fn causes(self) -> impl Iterator<Item = MarkCause> {
-        let known = [(DECAY, MarkCause::Decay), (TRIM, MarkCause::Trim)];
-        known.into_iter().filter(move |(bit, _)| self.0 & bit != 0).map(|(_, cause)| cause)
+        let known = [(self.decay, MarkCause::Decay), (self.trim, MarkCause::Trim)];
+        known.into_iter().filter(|(gave, _)| *gave).map(|(_, cause)| cause)
     }
 }
 
@@ -59,15 +56,16 @@ impl Allocator {
     /// The causes whose counters changed since the last look.
     #[inline]
     pub(super) fn look(&mut self) -> Gave {
-        let mut gave = 0;
+        let mut gave = Gave::default();
         for ((counter, cause), last) in WATCHED.iter().zip(&mut self.last) {
             let now = self.slot.get(*counter);
             if now != *last {
                 *last = now;
-                gave |= if *cause == MarkCause::Decay { DECAY } else { TRIM };
+                gave.decay |= *cause == MarkCause::Decay;
+                gave.trim |= *cause == MarkCause::Trim;
             }
         }
-        Gave(gave)
+        gave
     }
 }
 
@@ -99,14 +97,14 @@ mod tests {
     fn a_changed_counter_is_reported_once() {
         static SLOT: Slot = Slot::new();
         let mut allocator = Allocator { slot: &SLOT, last: [0; WATCHED.len()] };
-        assert_eq!(allocator.look(), Gave(0));
+        assert_eq!(allocator.look(), Gave::default());
         SLOT.add(Counter::FlushedPressure, 4096);
         SLOT.add(Counter::FlushedAsked, 4096);
         assert_eq!(allocator.look().causes().collect::<Vec<_>>(), [MarkCause::Trim]);
         SLOT.add(Counter::FlushedDecay, 4096);
         assert_eq!(allocator.look().causes().collect::<Vec<_>>(), [MarkCause::Decay]);
         SLOT.add(Counter::CacheHits, 1);
-        assert_eq!(allocator.look(), Gave(0));
+        assert_eq!(allocator.look(), Gave::default());
     }
 
     #[test]

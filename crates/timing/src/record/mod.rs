@@ -257,7 +257,7 @@ impl Recorder {
             place.write(operation(black_box(input)));
             filled += 1;
         }
-        self.close();
+        self.end();
         drop(inputs);
         // SAFETY: the first `filled` spare places were written above, in order.
         unsafe { outputs.set_len(filled) };
@@ -273,9 +273,10 @@ impl Recorder {
     }
 
     /// Ends the observation that [`Recorder::begin`] began.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self) {
-        self.close();
+        let second = self.clock.stamp();
+        self.keep(second);
     }
 
     #[inline(always)]
@@ -285,7 +286,7 @@ impl Recorder {
         for _ in 0..batch {
             drop(black_box(operation()));
         }
-        self.close();
+        self.end();
     }
 
     /// Updates the counts, so that earlier events are not counted in the next observation.
@@ -307,12 +308,6 @@ impl Recorder {
             self.opened.cpu_ns = thread_ns();
         }
         self.opened.first = self.clock.stamp();
-    }
-
-    #[inline(always)]
-    fn close(&mut self) {
-        let second = self.clock.stamp();
-        self.keep(second);
     }
 
     #[inline(never)]
@@ -421,7 +416,7 @@ impl Raw {
         major: 0,
         voluntary: 0,
         involuntary: 0,
-        gave: Gave::NOTHING,
+        gave: Gave { decay: false, trim: false },
     };
 }
 
@@ -530,7 +525,7 @@ mod tests {
     fn marks_that_fall_among_the_observations_are_the_series() {
         let kind = Kind::named("test recorder").unwrap();
         let mut recorder = recorder(Detail::Stamps, 10);
-        recorder.repeat(1, || marks::begin(kind).end());
+        recorder.repeat(1, || marks::record(kind, marks::now(), marks::now()));
         let series = recorder.finish("marked");
         let own: Vec<_> = series.marks.iter().filter(|mark| mark.cause == kind.cause()).collect();
         assert_eq!(own.len(), 1);
