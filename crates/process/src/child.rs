@@ -99,6 +99,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The outcome in a status of wait(2) of a process that has ended.
+    pub fn of_status(status: libc::c_int) -> Outcome {
+        if libc::WIFSIGNALED(status) {
+            Outcome::Killed { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
+        } else {
+            Outcome::Exited(libc::WEXITSTATUS(status) as u8)
+        }
+    }
+
     /// The status a shell would show: the program's own, or 128 + signal.
     pub fn shell_status(self) -> u8 {
         match self {
@@ -237,13 +246,8 @@ impl<'a> Child<'a> {
                 }
                 continue;
             }
-            let outcome = if libc::WIFSIGNALED(status) {
-                Outcome::Killed { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
-            } else {
-                Outcome::Exited(libc::WEXITSTATUS(status) as u8)
-            };
             // SAFETY: wait4 returned a pid, so it filled `usage`.
-            return Ok(Some((outcome, Usage::from(unsafe { usage.assume_init() }))));
+            return Ok(Some((Outcome::of_status(status), Usage::from(unsafe { usage.assume_init() }))));
         }
     }
 }

@@ -68,9 +68,7 @@ pub use pace::{COST_SHARE, INTERVAL_MAX, INTERVAL_MIN, Pace};
 pub use sampler::{Now, Sampled, Sampler, Stranger};
 pub use series::{AVERAGE_LOOKS_MIN, POINTS_MAX, Point, Series};
 pub use signals::{SignalError, Signals};
-pub use symbols::{
-    Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library, is_users_source,
-};
+pub use symbols::{Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library};
 pub use tree::{FILES_HELD_MAX, Sample, Seen, Tree};
 pub use undoing::Undoing;
 pub use vellum_kernel::{Bytes, Pid};

@@ -77,7 +77,7 @@ impl Function {
 }
 
 /// True if `file` is not one of the system's or a compiler's sources.
-pub fn is_users_source(file: &str) -> bool {
+fn is_users_source(file: &str) -> bool {
     !(file.starts_with('<')
         || SYSTEM_SOURCES.iter().any(|place| file.starts_with(place))
         || OWN_HEADERS.iter().any(|header| file.ends_with(header))

@@ -164,6 +164,7 @@ fn total(file: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process_duel::spawn::{Words, run};
     use crate::process_duel::tests::{busy, shell};
     use crate::process_duel::{ProcessMetric, ProcessOptions, process_duel};
     use vellum_process::SpawnError;
@@ -174,12 +175,12 @@ mod tests {
     fn an_event_counts_a_program_and_its_children_and_nothing_else() {
         let clock = vellum_timing::clock::Clock::best().unwrap();
         let counted = |script: &str| -> Result<(u64, u64), CountError> {
-            let prepared = super::super::spawn::Prepared::new(&shell(script)).unwrap();
+            let words = Words::of(&shell(script)).unwrap();
             let event = open(What::PageFaults)?;
             // Faults of this process must not count.
             std::hint::black_box(vec![1u8; 64 << 20]);
             let mut streams = super::super::output::Streams::open(Default::default(), None).unwrap();
-            let run = prepared.run(&clock, streams.ready().unwrap()).unwrap();
+            let run = run(&words, &clock, streams.ready().unwrap()).unwrap();
             Ok((whole(&event)?, run.usage.minor_faults + run.usage.major_faults))
         };
         let (alone, parent) = match counted("exit 0") {

@@ -43,7 +43,7 @@ use crate::{ArmOrder, Executor, Experiment, Stop, Turn};
 use instructions::Counting;
 use nothing::time_nothing;
 use output::Streams;
-use spawn::Prepared;
+use spawn::Words;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use steps::Steps;
@@ -151,8 +151,8 @@ pub fn process_duel_while(
     make_children_waitable();
     let clock = options.clock.map_or_else(Clock::best, Clock::open)?;
     let counting = Counting::open(options.counter.as_ref())?;
-    let prepared = |program: &&Command| Prepared::new(counting.command(program).as_ref().unwrap_or(program));
-    let things = programs.iter().map(prepared).collect::<Result<_, _>>()?;
+    let words = |program: &&Command| Words::of(counting.command(program).as_ref().unwrap_or(program));
+    let things = programs.iter().map(words).collect::<Result<_, _>>()?;
     let nothing = time_nothing(&clock)?;
     let arms = programs.len() + 1;
     let duel = ProcessDuel {
@@ -206,7 +206,7 @@ const DOUBLE: usize = 1;
 /// The executor that runs programs as processes.
 struct Processes<'a, F> {
     programs: &'a [&'a Command],
-    things: Vec<Prepared>,
+    things: Vec<Words>,
     streams: Streams,
     steps: Steps,
     ignore_failure: bool,
@@ -242,7 +242,7 @@ impl<F> Processes<'_, F> {
     /// Runs a program to its end.
     fn start(&mut self, thing: usize) -> Result<ProcessRun, ProcessDuelError> {
         self.counting.begin()?;
-        Ok(self.things[thing].run(&self.duel.clock, self.streams.ready()?)?)
+        Ok(spawn::run(&self.things[thing], &self.duel.clock, self.streams.ready()?)?)
     }
 
     /// Fills in the instructions of a run. The result is whether it failed; an error if failures or different

@@ -14,7 +14,7 @@
 
 use super::output::{Streams, memory_file};
 use super::results::CPU_STEP_NS;
-use super::spawn::Prepared;
+use super::spawn::{self, Words};
 use super::{Output, ProcessDuelError};
 use std::ffi::CString;
 use std::fs::{File, Permissions};
@@ -47,17 +47,17 @@ pub struct NothingCost {
 
 /// The empty program, ready to be started.
 #[derive(Debug)]
-pub(super) struct Nothing {
+struct Nothing {
     /// Keeps the file in memory open while its path is used.
     _file: Option<File>,
-    pub(super) path: CString,
+    program: Words,
     /// The program, in words.
-    pub(super) what: &'static str,
+    what: &'static str,
 }
 
 impl Nothing {
     /// Writes the program to a file in memory.
-    pub(super) fn new() -> io::Result<Nothing> {
+    fn new() -> io::Result<Nothing> {
         let image = image().ok_or(io::ErrorKind::Unsupported)?;
         let mut file = memory_file()?;
         file.write_all(&image)?;
@@ -66,15 +66,20 @@ impl Nothing {
         // first descriptor closed.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let reopened = File::open(path)?;
-        let path = CString::new(format!("/proc/self/fd/{}", reopened.as_raw_fd()))?;
-        Ok(Nothing { _file: Some(reopened), path, what: "a program of one system call" })
+        let path = format!("/proc/self/fd/{}", reopened.as_raw_fd());
+        Ok(Nothing { program: bare(path), _file: Some(reopened), what: "a program of one system call" })
     }
 
     /// The program to use if files in memory cannot be executed.
-    pub(super) fn stand_in() -> Nothing {
-        let path = CString::new(STAND_IN).unwrap_or_default();
-        Nothing { _file: None, path, what: STAND_IN }
+    fn stand_in() -> Nothing {
+        Nothing { program: bare(STAND_IN), _file: None, what: STAND_IN }
     }
+}
+
+/// A program without arguments or environment.
+fn bare(path: impl Into<Vec<u8>>) -> Words {
+    let program = CString::new(path).unwrap_or_default();
+    Words { argv: vec![program.clone()], program, env: Vec::new() }
 }
 
 /// Times runs of the empty program.
@@ -82,13 +87,12 @@ pub(super) fn time_nothing(clock: &Clock) -> Result<NothingCost, ProcessDuelErro
     let mut streams = Streams::open(Output::Discard, None)?;
     let mut nothing = Nothing::new().unwrap_or_else(|_| Nothing::stand_in());
     // The first run also shows if the program can be executed at all.
-    if Prepared::bare(&nothing.path).run(clock, streams.ready()?).is_err() {
+    if spawn::run(&nothing.program, clock, streams.ready()?).is_err() {
         nothing = Nothing::stand_in();
     }
-    let prepared = Prepared::bare(&nothing.path);
     let (mut wall, mut cpu) = (Sample::new(NOTHINGS), Sample::new(NOTHINGS));
     for _ in 0..NOTHINGS {
-        let run = prepared.run(clock, streams.ready()?)?;
+        let run = spawn::run(&nothing.program, clock, streams.ready()?)?;
         wall.add(run.wall_ns);
         cpu.add(run.cpu_ns());
     }
@@ -133,7 +137,8 @@ mod tests {
     #[test]
     fn the_program_exits_with_zero() {
         for nothing in [Nothing::new().unwrap_or_else(|_| Nothing::stand_in()), Nothing::stand_in()] {
-            let status = std::process::Command::new(nothing.path.to_str().unwrap()).status().unwrap();
+            let path = nothing.program.program.to_str().unwrap();
+            let status = std::process::Command::new(path).status().unwrap();
             assert!(status.success(), "{}", nothing.what);
         }
     }

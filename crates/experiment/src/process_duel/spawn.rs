@@ -6,11 +6,12 @@
 //! of the child's usage, to the microsecond.
 
 use super::ProcessMetric;
-use std::ffi::{CStr, CString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::ptr::null_mut;
 use vellum_process::{Command, Outcome, SpawnError, Told, Usage};
 use vellum_timing::clock::{Clock, monotonic_ns};
@@ -47,94 +48,77 @@ impl ProcessRun {
     }
 }
 
-/// A program with everything that its start needs, prepared once.
+/// The words of a command as C strings.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    program: CString,
-    argv: Vec<CString>,
-    env: Vec<CString>,
+pub(super) struct Words {
+    pub(super) program: CString,
+    pub(super) argv: Vec<CString>,
+    pub(super) env: Vec<CString>,
 }
 
-impl Prepared {
-    pub(super) fn new(command: &Command) -> Result<Prepared, SpawnError> {
+impl Words {
+    pub(super) fn of(command: &Command) -> Result<Words, SpawnError> {
         let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| SpawnError::Nul);
         let argv = command.argv.iter().map(|arg| text(arg.as_bytes()));
-        let pair = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {
-            text(&[name.as_bytes(), b"=", value.as_bytes()].concat())
-        };
-        Ok(Prepared {
+        let pair =
+            |(name, value): &(OsString, OsString)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat());
+        Ok(Words {
             program: text(command.program.as_os_str().as_bytes())?,
             argv: argv.collect::<Result<_, _>>()?,
             env: command.env.iter().map(pair).collect::<Result<_, _>>()?,
         })
     }
-
-    /// A program without arguments or environment.
-    pub(super) fn bare(program: &CStr) -> Prepared {
-        Prepared { program: program.to_owned(), argv: vec![program.to_owned()], env: Vec::new() }
-    }
-
-    /// Runs the program once with these standard descriptors.
-    pub(super) fn run(&self, clock: &Clock, stdio: [RawFd; 3]) -> Result<ProcessRun, SpawnError> {
-        let pointers = |texts: &[CString]| -> Vec<*mut libc::c_char> {
-            texts.iter().map(|text| text.as_ptr().cast_mut()).chain([null_mut()]).collect()
-        };
-        let (argv, env) = (pointers(&self.argv), pointers(&self.env));
-        let settings = Settings::new(stdio)?;
-        let (mut pid, mut status) = (0, 0);
-        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        let start_ns = monotonic_ns();
-        let first = clock.stamp();
-        // SAFETY: the strings, both null-terminated arrays, actions and attributes are fields or locals that
-        // outlive the call, which only reads them.
-        let failed = unsafe {
-            let (actions, attributes) = (&raw const settings.actions, &raw const settings.attributes);
-            let program = self.program.as_ptr();
-            libc::posix_spawn(&mut pid, program, actions, attributes, argv.as_ptr(), env.as_ptr())
-        };
-        if failed != 0 {
-            return Err(self.error(io::Error::from_raw_os_error(failed)));
-        }
-        let told = Told::of(pid);
-        let waited = loop {
-            // SAFETY: `status` and `usage` are locals that the call only writes; `pid` is our child and was
-            // not waited for yet.
-            let waited = unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) };
-            if waited >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-                break waited;
-            }
-        };
-        let second = clock.stamp();
-        drop(told);
-        if waited < 0 {
-            return Err(SpawnError::System { call: "wait4", source: io::Error::last_os_error() });
-        }
-        Ok(ProcessRun {
-            start_ns,
-            wall_ns: clock.between(first, second),
-            // SAFETY: wait4 returned this child, so it filled `usage`.
-            usage: Usage::from(unsafe { usage.assume_init() }),
-            outcome: outcome_of(status),
-            instructions: None,
-        })
-    }
-
-    fn error(&self, source: io::Error) -> SpawnError {
-        let path = std::path::PathBuf::from(std::ffi::OsStr::from_bytes(self.program.as_bytes()));
-        match source.raw_os_error() {
-            Some(libc::ENOENT | libc::ENOTDIR) if !path.exists() => SpawnError::NotFound(path),
-            Some(libc::EAGAIN | libc::ENOMEM) => SpawnError::System { call: "posix_spawn", source },
-            _ => SpawnError::NotExecutable { path, source },
-        }
-    }
 }
 
-fn outcome_of(status: libc::c_int) -> Outcome {
-    if libc::WIFSIGNALED(status) {
-        Outcome::Killed { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
-    } else {
-        Outcome::Exited(libc::WEXITSTATUS(status) as u8)
+/// Runs a program once with these standard descriptors.
+pub(super) fn run(program: &Words, clock: &Clock, stdio: [RawFd; 3]) -> Result<ProcessRun, SpawnError> {
+    let pointers = |texts: &[CString]| -> Vec<*mut libc::c_char> {
+        texts.iter().map(|text| text.as_ptr().cast_mut()).chain([null_mut()]).collect()
+    };
+    let (argv, env) = (pointers(&program.argv), pointers(&program.env));
+    let settings = Settings::new(stdio)?;
+    let (mut pid, mut status) = (0, 0);
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    let start_ns = monotonic_ns();
+    let first = clock.stamp();
+    // SAFETY: the strings belong to `program`; both null-terminated arrays, actions and attributes are
+    // locals. All outlive the call, which only reads them.
+    let failed = unsafe {
+        let (actions, attributes) = (&raw const settings.actions, &raw const settings.attributes);
+        let path = program.program.as_ptr();
+        libc::posix_spawn(&mut pid, path, actions, attributes, argv.as_ptr(), env.as_ptr())
+    };
+    if failed != 0 {
+        let source = io::Error::from_raw_os_error(failed);
+        let path = PathBuf::from(OsStr::from_bytes(program.program.as_bytes()));
+        return Err(match failed {
+            libc::ENOENT | libc::ENOTDIR if !path.exists() => SpawnError::NotFound(path),
+            libc::EAGAIN | libc::ENOMEM => SpawnError::System { call: "posix_spawn", source },
+            _ => SpawnError::NotExecutable { path, source },
+        });
     }
+    let told = Told::of(pid);
+    let waited = loop {
+        // SAFETY: `status` and `usage` are locals that the call only writes; `pid` is our child and was
+        // not waited for yet.
+        let waited = unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) };
+        if waited >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            break waited;
+        }
+    };
+    let second = clock.stamp();
+    drop(told);
+    if waited < 0 {
+        return Err(SpawnError::System { call: "wait4", source: io::Error::last_os_error() });
+    }
+    Ok(ProcessRun {
+        start_ns,
+        wall_ns: clock.between(first, second),
+        // SAFETY: wait4 returned this child, so it filled `usage`.
+        usage: Usage::from(unsafe { usage.assume_init() }),
+        outcome: Outcome::of_status(status),
+        instructions: None,
+    })
 }
 
 /// Settings of a child: standard descriptors, no signal blocked, the default action of `SIGPIPE`.

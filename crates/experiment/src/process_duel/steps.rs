@@ -5,7 +5,7 @@
 //! because the next run would measure something else.
 
 use super::output::Streams;
-use super::spawn::Prepared;
+use super::spawn::{self, Words};
 use super::{Output, ProcessDuelError, StepError};
 use vellum_process::{Command, Interrupt, Outcome};
 use vellum_timing::clock::{Clock, ClockKind};
@@ -22,17 +22,17 @@ pub(super) struct Steps {
 struct Step {
     what: &'static str,
     command: String,
-    prepared: Prepared,
+    words: Words,
 }
 
 impl Step {
     fn new(what: &'static str, command: &Command) -> Result<Step, ProcessDuelError> {
         let last = command.argv.last().map(|word| word.to_string_lossy().into_owned());
-        Ok(Step { what, command: last.unwrap_or_default(), prepared: Prepared::new(command)? })
+        Ok(Step { what, command: last.unwrap_or_default(), words: Words::of(command)? })
     }
 
     fn run(&self, streams: &mut Streams, clock: &Clock) -> Result<(), ProcessDuelError> {
-        let run = self.prepared.run(clock, streams.ready()?)?;
+        let run = spawn::run(&self.words, clock, streams.ready()?)?;
         match (run.outcome, Interrupt::arrived()) {
             (Outcome::Exited(0), _) => Ok(()),
             (_, Some(signal)) => Err(ProcessDuelError::Interrupted(signal)),
