@@ -232,11 +232,16 @@ impl Recorder {
     /// loop without stamps.
     #[inline]
     pub fn repeat<R>(&mut self, times: usize, mut operation: impl FnMut() -> R) {
+        let batch = self.batch;
         self.look();
         for _ in 0..times {
             // The counts at the end of an observation are those at the start of the next one: nothing lies
             // between.
-            self.observe(&mut operation);
+            self.open();
+            for _ in 0..batch {
+                drop(black_box(operation()));
+            }
+            self.end();
         }
     }
 
@@ -277,16 +282,6 @@ impl Recorder {
     pub fn end(&mut self) {
         let second = self.clock.stamp();
         self.keep(second);
-    }
-
-    #[inline(always)]
-    fn observe<R>(&mut self, operation: &mut impl FnMut() -> R) {
-        let batch = self.batch;
-        self.open();
-        for _ in 0..batch {
-            drop(black_box(operation()));
-        }
-        self.end();
     }
 
     /// Updates the counts, so that earlier events are not counted in the next observation.
