@@ -129,14 +129,6 @@ impl Metric {
             Metric::Instructions => ProcessMetric::Instructions,
         }
     }
-
-    /// The observations of one arm; those of times have both CPU and wall time.
-    pub(super) fn series(self, duel: &ProcessDuel, name: &str, arm: usize) -> Series {
-        match self {
-            Metric::Cpu | Metric::Wall => duel.series(name, arm),
-            Metric::Instructions => duel.instructions(name, arm),
-        }
-    }
 }
 
 /// The observations of all arms, by metric; `name` gives the name of an arm.
@@ -147,7 +139,9 @@ pub(super) fn all_series(
     name: impl Fn(usize) -> String,
 ) -> Vec<Series> {
     let kinds = args.metrics().iter().filter(|metric| **metric != Metric::Cpu);
-    kinds.flat_map(|metric| arms.clone().map(|arm| metric.series(duel, &name(arm), arm))).collect()
+    kinds
+        .flat_map(|metric| arms.clone().map(|arm| duel.series(metric.of_process(), &name(arm), arm)))
+        .collect()
 }
 
 /// The conditions under which a duel was run.

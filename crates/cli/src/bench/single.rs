@@ -45,7 +45,8 @@ pub(super) fn run(args: &Bench, chosen: &Chosen, steps: &Steps) -> Result<Report
 
 /// All runs in the order in which they were made, but not more than `most`.
 fn joined(metric: Metric, duel: &ProcessDuel, name: &str, most: Option<usize>) -> Series {
-    let arms: Vec<Series> = (0..ARMS.len()).map(|arm| metric.series(duel, name, arm)).collect();
+    let metric = metric.of_process();
+    let arms: Vec<Series> = (0..ARMS.len()).map(|arm| duel.series(metric, name, arm)).collect();
     let mut all: Vec<Observation> = arms.iter().flat_map(|arm| arm.observations.iter().copied()).collect();
     all.sort_by_key(|one| one.start_ns);
     all.truncate(most.unwrap_or(usize::MAX));

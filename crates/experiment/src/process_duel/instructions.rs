@@ -240,7 +240,7 @@ mod tests {
             assert!((control / a - 1.0).abs() < 0.02, "{control} and {a}");
             assert!(b > a * 1.5, "a child's work counts: {b} and {a}");
         }
-        let series = duel.instructions("sh", 2);
+        let series = duel.series(ProcessMetric::Instructions, "sh", 2);
         assert_eq!((series.unit, series.observations.len()), (vellum_measure::Unit::Instructions, 2));
 
         let failing = shell("echo the reason >&2; exit 3");

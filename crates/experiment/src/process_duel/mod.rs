@@ -335,7 +335,7 @@ mod tests {
         for round in &duel.rounds {
             assert!(round.iter().all(|run| run.wall_ns > 0.0 && run.usage.minor_faults > 0));
         }
-        let series = duel.series("sh", 1);
+        let series = duel.series(ProcessMetric::Wall, "sh", 1);
         assert_eq!((series.label("arm"), series.observations.len()), (Some("A'"), 3));
         assert!(series.base.is_none() && series.observations.iter().all(|one| one.minor > 0));
     }
@@ -357,7 +357,7 @@ mod tests {
         assert!(duel.nothing.wall.min > 0.0 && duel.nothing.wall.n > 1);
         let raw = duel.rounds[0][0].wall_ns;
         assert_eq!(duel.values(ProcessMetric::Wall, 2).next().unwrap()[0], raw - duel.nothing.wall.min);
-        assert_eq!(duel.series("sh", 0).walls()[0], raw - duel.nothing.wall.min);
+        assert_eq!(duel.series(ProcessMetric::Wall, "sh", 0).walls()[0], raw - duel.nothing.wall.min);
     }
 
     #[test]
@@ -415,7 +415,7 @@ mod tests {
         let duel = process_duel(&[&a, &busy, &c, &busy], &quick()).unwrap();
         assert_eq!((duel.failures.len(), duel.rounds.len()), (5, 3));
         assert!(duel.rounds.iter().all(|round| round.len() == 5));
-        assert_eq!(duel.series("d", 4).label("arm"), Some("D"));
+        assert_eq!(duel.series(ProcessMetric::Wall, "d", 4).label("arm"), Some("D"));
         let ratio =
             |arm| duel.compare(ProcessMetric::Cpu, arm, &Options::default()).unwrap().headline.ratio.estimate;
         assert!(ratio(2) > ratio(3) && ratio(4) > ratio(3), "{} {} {}", ratio(2), ratio(3), ratio(4));

@@ -21,7 +21,7 @@ pub(super) fn memory_file() -> io::Result<File> {
 /// The processes' standard descriptors.
 #[derive(Debug)]
 pub(super) struct Streams {
-    input: Option<File>,
+    input: File,
     output: Option<File>,
     errors: Option<File>,
     /// The output of the first process.
@@ -35,33 +35,33 @@ impl Streams {
         let path = input.unwrap_or(Path::new("/dev/null"));
         let opened = File::open(path);
         let input = opened.map_err(|source| ProcessDuelError::Input { path: path.to_owned(), source })?;
-        let system = |source: io::Error| ProcessDuelError::Output(source);
         let output = match kind {
-            Output::Discard => Some(File::options().write(true).open("/dev/null").map_err(system)?),
-            Output::Equal => Some(memory_file().map_err(system)?),
+            Output::Discard => {
+                Some(File::options().write(true).open("/dev/null").map_err(ProcessDuelError::Output)?)
+            }
+            Output::Equal => Some(memory_file().map_err(ProcessDuelError::Output)?),
             Output::Inherit => None,
         };
-        let errors = (kind != Output::Inherit).then(memory_file).transpose().map_err(system)?;
-        Ok(Streams { input: Some(input), output, errors, first: None, kind })
+        let errors =
+            (kind != Output::Inherit).then(memory_file).transpose().map_err(ProcessDuelError::Output)?;
+        Ok(Streams { input, output, errors, first: None, kind })
     }
 
     /// Empties the last output, rewinds the input, and returns the descriptors for the next process.
     pub(super) fn ready(&mut self) -> Result<[RawFd; 3], ProcessDuelError> {
         let system = |error: rustix::io::Errno| ProcessDuelError::Output(error.into());
         let rewind = |file: &File| seek(file, rustix::fs::SeekFrom::Start(0)).map(drop);
-        if let Some(input) = &self.input {
-            match rewind(input) {
-                // A pipe or terminal cannot be rewound; reading continues where it is.
-                Ok(()) | Err(rustix::io::Errno::SPIPE) => {}
-                Err(other) => return Err(system(other)),
-            }
+        match rewind(&self.input) {
+            // A pipe or terminal cannot be rewound; reading continues where it is.
+            Ok(()) | Err(rustix::io::Errno::SPIPE) => {}
+            Err(other) => return Err(system(other)),
         }
         let written = self.output.as_ref().filter(|_| self.kind == Output::Equal);
         for file in written.into_iter().chain(&self.errors) {
             ftruncate(file, 0).and_then(|()| rewind(file)).map_err(system)?;
         }
         let fd = |file: &Option<File>, ours: RawFd| file.as_ref().map_or(ours, AsRawFd::as_raw_fd);
-        Ok([fd(&self.input, 0), fd(&self.output, 1), fd(&self.errors, 2)])
+        Ok([self.input.as_raw_fd(), fd(&self.output, 1), fd(&self.errors, 2)])
     }
 
     /// The last line that the last process wrote to standard error, if it was kept.
@@ -81,14 +81,13 @@ impl Streams {
     /// If outputs are compared: the first byte, from 0, in which the last process's output differs from the
     /// first one's.
     pub(super) fn difference(&mut self) -> Result<Option<u64>, ProcessDuelError> {
-        let system = |source: io::Error| ProcessDuelError::Output(source);
         if self.kind != Output::Equal {
             return Ok(None);
         }
         match (&self.first, &self.output) {
-            (Some(first), Some(output)) => first_difference(first, output).map_err(system),
+            (Some(first), Some(output)) => first_difference(first, output).map_err(ProcessDuelError::Output),
             _ => {
-                let fresh = memory_file().map_err(system)?;
+                let fresh = memory_file().map_err(ProcessDuelError::Output)?;
                 self.first = self.output.replace(fresh);
                 Ok(None)
             }

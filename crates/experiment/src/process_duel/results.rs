@@ -79,46 +79,42 @@ impl ProcessDuel {
         }
     }
 
-    /// One arm's processes as a series of observations. The series has bases if the cost of a start is
-    /// subtracted.
+    /// One arm's processes as a series of times, or of instructions. The series has bases if the cost of a
+    /// start is subtracted.
     #[must_use]
-    pub fn series(&self, name: &str, arm: usize) -> Series {
+    pub fn series(&self, metric: ProcessMetric, name: &str, arm: usize) -> Series {
         let count = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let observation = |round: &Vec<ProcessRun>| {
-            let run = &round[arm];
-            Observation {
-                start_ns: run.start_ns,
-                wall_ns: run.wall_ns,
-                cpu_ns: Some(run.cpu_ns()),
-                minor: count(run.usage.minor_faults),
-                major: count(run.usage.major_faults),
-                voluntary: count(run.usage.voluntary_switches),
-                involuntary: count(run.usage.involuntary_switches),
-                steal_ns: None,
-            }
+        let times = |run: &ProcessRun| Observation {
+            start_ns: run.start_ns,
+            wall_ns: run.wall_ns,
+            cpu_ns: Some(run.cpu_ns()),
+            minor: count(run.usage.minor_faults),
+            major: count(run.usage.major_faults),
+            voluntary: count(run.usage.voluntary_switches),
+            involuntary: count(run.usage.involuntary_switches),
+            steal_ns: None,
         };
-        Series {
-            base: self.subtract_nothing.then(|| self.nothing.wall.clone()),
-            cpu_base: self.subtract_nothing.then(|| self.nothing.cpu.clone()),
-            observations: self.rounds.iter().map(observation).collect(),
-            ..arms::series(name, arm, self.order.name(), &self.clock)
-        }
-    }
-
-    /// The instructions executed by one arm's processes.
-    #[must_use]
-    pub fn instructions(&self, name: &str, arm: usize) -> Series {
-        let observation = |round: &Vec<ProcessRun>| {
-            let run = &round[arm];
-            let wall_ns = run.value(ProcessMetric::Instructions);
-            Observation { start_ns: run.start_ns, wall_ns, ..Observation::default() }
+        let instructions = |run: &ProcessRun| Observation {
+            start_ns: run.start_ns,
+            wall_ns: run.value(metric),
+            ..Observation::default()
         };
-        Series {
-            quantity: "Instructions".to_owned(),
-            unit: Unit::Instructions,
-            clock: None,
-            observations: self.rounds.iter().map(observation).collect(),
-            ..arms::series(name, arm, self.order.name(), &self.clock)
+        let runs = self.rounds.iter().map(|round| &round[arm]);
+        let series = arms::series(name, arm, self.order.name(), &self.clock);
+        match metric {
+            ProcessMetric::Wall | ProcessMetric::Cpu => Series {
+                base: self.subtract_nothing.then(|| self.nothing.wall.clone()),
+                cpu_base: self.subtract_nothing.then(|| self.nothing.cpu.clone()),
+                observations: runs.map(times).collect(),
+                ..series
+            },
+            ProcessMetric::Instructions => Series {
+                quantity: "Instructions".to_owned(),
+                unit: Unit::Instructions,
+                clock: None,
+                observations: runs.map(instructions).collect(),
+                ..series
+            },
         }
     }
 }
