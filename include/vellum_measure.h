@@ -24,7 +24,7 @@
  * All times are nanoseconds, as double where they are measured and as uint64_t where they are instants of CLOCK_MONOTONIC.
  * Functions that return int return 0, or -1; those that return a pointer return it, or NULL. What went wrong, and what to
  * do about it, is said by vel_measure_error(). Every object has a function that frees it; freeing NULL does nothing.
- * An object is used by one thread at a time, a recorder and a bout of a duel by the thread that made it alone.
+ * An object is used by one thread at a time, a recorder only by the thread that made it.
  * Marks, and holding collectors, are for any thread at any time.
  */
 #ifndef VELLUM_MEASURE_H

@@ -1,7 +1,7 @@
 //! Experiments: compare operations or programs (*arms*) that run by turns in random order.
 //!
 //! ```text
-//!                   Orders: of the arms           Stop: rounds, time, width of the interval
+//!                   ArmOrder: of the arms         Stop: rounds, time, width of the interval
 //!                      │                             │
 //! Experiment  round 1: B A A'   round 2: A' B A   …  ┴─▶ ends by the rule, by the executor, by a signal
 //!                      └─ Turn ─▶ Executor: runs one arm once, and stores its observation
@@ -39,6 +39,6 @@ mod rounds;
 mod stop;
 
 pub use arms::{ARMS, arm_name};
-pub use order::{ArmOrder, Orders};
+pub use order::ArmOrder;
 pub use rounds::{Executor, Experiment, Turn};
 pub use stop::Stop;

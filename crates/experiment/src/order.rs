@@ -28,35 +28,17 @@ impl ArmOrder {
             ArmOrder::Mirrored => "mirrored",
         }
     }
-}
 
-/// The orders of all rounds, one after the other. A seed always gives the same orders.
-#[derive(Debug)]
-pub struct Orders {
-    order: ArmOrder,
-    rng: Rng,
-    round: usize,
-    arms: Vec<usize>,
-}
-
-impl Orders {
-    /// The orders of `arms` arms.
-    #[must_use]
-    pub fn new(order: ArmOrder, arms: usize, seed: u64) -> Orders {
-        Orders { order, rng: Rng::new(seed), round: 0, arms: vec![0; arms] }
-    }
-
-    /// The arms in the order of the next round.
+    /// Puts the arms into the order of this round, counted from 0. The same state of `rng` gives the same
+    /// order.
     #[inline]
-    pub fn draw(&mut self) -> &[usize] {
-        self.arms.iter_mut().enumerate().for_each(|(place, arm)| *arm = place);
-        match self.order {
-            ArmOrder::Random => self.rng.shuffle(&mut self.arms),
-            ArmOrder::Mirrored if self.round % 2 == 1 => self.arms.reverse(),
+    pub(crate) fn draw(self, round: usize, rng: &mut Rng, arms: &mut [usize]) {
+        arms.iter_mut().enumerate().for_each(|(place, arm)| *arm = place);
+        match self {
+            ArmOrder::Random => rng.shuffle(arms),
+            ArmOrder::Mirrored if round % 2 == 1 => arms.reverse(),
             ArmOrder::Fixed | ArmOrder::Mirrored => {}
         }
-        self.round += 1;
-        &self.arms
     }
 }
 
@@ -65,16 +47,22 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
+    /// The orders of the first rounds.
+    fn drawn(order: ArmOrder, arms: usize, seed: u64, rounds: usize) -> Vec<Vec<usize>> {
+        let (mut rng, mut arms) = (Rng::new(seed), vec![0; arms]);
+        let mut draw = |round| {
+            order.draw(round, &mut rng, &mut arms);
+            arms.clone()
+        };
+        (0..rounds).map(&mut draw).collect()
+    }
+
     #[test]
     fn random_orders_are_uniform_and_reproducible() {
-        let draws = |seed| {
-            let mut orders = Orders::new(ArmOrder::Random, 3, seed);
-            (0..6000).map(|_| orders.draw().to_vec()).collect::<Vec<_>>()
-        };
-        let drawn = draws(9);
-        assert_eq!(draws(9), drawn);
+        let orders = drawn(ArmOrder::Random, 3, 9, 6000);
+        assert_eq!(drawn(ArmOrder::Random, 3, 9, 6000), orders);
         let mut counts = HashMap::new();
-        for order in drawn {
+        for order in orders {
             *counts.entry(order).or_insert(0_usize) += 1;
         }
         assert_eq!(counts.len(), 6, "all permutations of three: {counts:?}");
@@ -89,10 +77,7 @@ mod tests {
 
     #[test]
     fn fixed_and_mirrored_orders_repeat() {
-        let draw = |order, arms| {
-            let mut orders = Orders::new(order, arms, 1);
-            [0; 3].map(|_| orders.draw().to_vec())
-        };
+        let draw = |order, arms| drawn(order, arms, 1, 3);
         assert_eq!(draw(ArmOrder::Mirrored, 3), [vec![0, 1, 2], vec![2, 1, 0], vec![0, 1, 2]]);
         assert_eq!(draw(ArmOrder::Fixed, 2), [[0, 1]; 3].map(Vec::from));
         assert!(draw(ArmOrder::Random, 0).concat().is_empty());

@@ -4,10 +4,10 @@
 //! turn, and an executor's error ends the run at once. In both cases the executor has all earlier
 //! observations.
 
-use crate::{ArmOrder, Orders, Stop};
+use crate::{ArmOrder, Stop};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use vellum_measure::Interval;
+use vellum_measure::{Interval, Rng};
 use vellum_process::Interrupt;
 
 /// A turn: one arm's run in one round.
@@ -61,7 +61,10 @@ impl<E, F: FnMut(Turn) -> Result<(), E>> Executor for F {
 /// The state of an experiment: the next turn.
 #[derive(Debug)]
 pub struct Experiment {
-    orders: Orders,
+    order: ArmOrder,
+    rng: Rng,
+    /// The arms in the order of the current round.
+    arms: Vec<usize>,
     rounds: usize,
 }
 
@@ -69,7 +72,7 @@ impl Experiment {
     /// An experiment with `arms` arms, whose orders are drawn from `seed`.
     #[must_use]
     pub fn new(order: ArmOrder, arms: usize, seed: u64) -> Experiment {
-        Experiment { orders: Orders::new(order, arms, seed), rounds: 0 }
+        Experiment { order, rng: Rng::new(seed), arms: vec![0; arms], rounds: 0 }
     }
 
     /// Runs rounds until `stop` or `executor` ends the experiment, or a signal arrives, which is then the
@@ -97,7 +100,8 @@ impl Experiment {
     /// The executor's.
     #[inline]
     pub fn round<X: Executor>(&mut self, executor: &mut X) -> Result<ControlFlow<Option<i32>>, X::Error> {
-        for (place, &arm) in self.orders.draw().iter().enumerate() {
+        self.order.draw(self.rounds, &mut self.rng, &mut self.arms);
+        for (place, &arm) in self.arms.iter().enumerate() {
             if let Some(signal) = Interrupt::arrived() {
                 return Ok(ControlFlow::Break(Some(signal)));
             }

@@ -211,9 +211,9 @@ mod tests {
             let calls = calls.into_inner();
             // Earlier calls were gauging and warm-up.
             let last = &calls[calls.len() - 3 * duel.len()..];
-            let mut drawn = crate::Orders::new(order, 3, 1);
-            for (called, raw) in last.chunks(3).zip(&duel.rounds) {
-                let arms = drawn.draw();
+            let (mut rng, mut arms) = (vellum_measure::Rng::new(1), [0; 3]);
+            for (round, (called, raw)) in last.chunks(3).zip(&duel.rounds).enumerate() {
+                order.draw(round, &mut rng, &mut arms);
                 let said: Vec<char> = arms.iter().map(|arm| if *arm == 2 { 'b' } else { 'a' }).collect();
                 assert_eq!(called, said, "{order:?}");
                 assert!(arms.is_sorted_by_key(|arm| raw.first[*arm]), "{order:?}");
