@@ -10,9 +10,7 @@
 //! Everything is a pure function of its arguments and of a seed. Working sets and knees are defined in
 //! `vellum-workset`.
 
-mod estimation;
 pub mod estimators;
-pub mod oracle;
 pub mod published;
 pub mod sim;
 mod slrum;
@@ -20,6 +18,6 @@ pub mod table1;
 pub mod trial;
 mod turner;
 
-pub use estimation::Estimation;
 pub use slrum::{Run, Slrum, SlrumRuns};
+pub use trial::Estimation;
 pub use turner::Turner;

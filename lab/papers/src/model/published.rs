@@ -63,6 +63,8 @@ pub struct Optimum {
 pub struct Fit {
     /// The program.
     pub program: Slrum,
+    /// Its distributions at all windows, [`STEP`] apart, up to [`RANGE`].
+    pub windows: Vec<Turner>,
     /// Its optima under PE and LT.
     pub rows: [Optimum; 2],
 }
@@ -140,11 +142,10 @@ impl Synthetic {
         let of_line = |line: &str| line.split(' ').nth(1 + self as usize)?.parse().ok();
         let tails: Vec<f64> = TAILS.lines().skip(1).filter_map(of_line).collect();
         let program = Slrum::from_tails(&tails).expect("tails fall");
-        let windows = Turner::sampled(&program, STEP, (RANGE.0 / STEP.0) as usize);
-        let windows = windows.expect("fifty pages are few enough");
+        let windows = Turner::sampled(&program, STEP, RANGE.0 / STEP.0);
         let rows = [Criterion::ProcessorEfficiency, Criterion::Lifetime];
         let rows = rows.map(|criterion| optimum(&windows, criterion).expect("there are windows"));
-        Fit { program, rows }
+        Fit { program, windows, rows }
     }
 }
 

@@ -12,10 +12,9 @@
 //! Source: Nishigaki, section 4 and Table 1. Departure: counting begins after a warm-up in which every page
 //! has been referenced, since the optimum is that of the stationary program.
 
-use crate::model::estimation::Estimation;
 use crate::model::estimators::Quanta;
 use crate::model::published::{DELAY, DELTA, Fit, Optimum, RANGE, Synthetic};
-use crate::model::trial::{Manager, Outcome, Trial, run};
+use crate::model::trial::{Estimation, Manager, Outcome, Trial, run};
 use vellum_workset::{Criterion, Ticks};
 
 /// Bound of the distance of a product from its optimum, in parts of the least X.
@@ -69,8 +68,7 @@ pub fn cell(
     let quanta = |ticks: Ticks| Quanta((ticks.0 / delta.0) as u32);
     let horizon = Quanta(quanta(RANGE).0 + 2);
     let trial = Trial { delta, warm_up: WARM_UP, length, horizon, seed };
-    let manager = by.manager(criterion, delta, DELAY, quanta(START), quanta(RANGE));
-    let mut manager = manager.expect("the published delay and intervals are sound");
+    let mut manager = by.manager(criterion, delta, DELAY, quanta(START), quanta(RANGE));
     let outcome = run(&fit.program, trial, &mut manager);
     let samples = (WARM_UP.0 + length.0) / delta.0;
     let reviews = match &manager {

@@ -8,8 +8,49 @@
 //! pages z̄, fault rate f̄): X = z̄·(1 + S·f̄), as in the paper's formulas.
 
 use crate::model::Slrum;
-use crate::model::estimators::{Control, Counters, Owe, Quanta, Step};
-use vellum_workset::{Criterion, Page, Ticks};
+use crate::model::estimators::{Control, Counters, Estimator, Owe, Quanta, Step};
+use crate::model::published::{ALPHA, TOLERANCE};
+use vellum_workset::{Criterion, Demand, Page, Ticks};
+
+/// The way a job's knee is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Estimation {
+    /// By the paper's controller ([`Owe`]), with its α.
+    Source {
+        /// The difference that it ignores as small, in pages.
+        tolerance: u32,
+    },
+    /// By the controller that stores the curve ([`Control`]).
+    Remembering,
+}
+
+impl Estimation {
+    /// The paper's controller with the tolerance that reproduces its Table 1.
+    pub const SOURCE: Self = Self::Source { tolerance: TOLERANCE };
+
+    /// A manager that minimises the criterion's product at `delay` ticks per fault, sampled every `delta`.
+    /// Its first window is `window` and its largest `window_max`.
+    #[must_use]
+    pub fn manager(
+        self,
+        criterion: Criterion,
+        delta: Ticks,
+        delay: f64,
+        window: Quanta,
+        window_max: Quanta,
+    ) -> Manager {
+        match self {
+            Self::Source { tolerance } => {
+                let (estimator, tolerance) = (Estimator::new(ALPHA, delta, delay), f64::from(tolerance));
+                Manager::Owe(Box::new(Owe::new(estimator, criterion, window, window_max, tolerance)))
+            }
+            Self::Remembering => {
+                let demand = Demand::uncapped(criterion, delay);
+                Manager::Control(Box::new(Control::new(delta, demand, window, window_max)))
+            }
+        }
+    }
+}
 
 /// The way to choose the window.
 #[derive(Debug, Clone)]
@@ -106,7 +147,7 @@ pub fn run(program: &Slrum, trial: Trial, manager: &mut Manager) -> Outcome {
             }
             if now == sample {
                 sample += delta;
-                counters.sample(Quanta(1), memory.referenced.drain(..));
+                counters.sample(memory.referenced.drain(..));
                 let step = manager.step(&counters);
                 sums.add(step.window.of(trial.delta), counters.working_set(step.window));
                 if step.replace {
@@ -206,7 +247,7 @@ mod tests {
             seed: 31,
         };
         let outcome = run(&program, trial, &mut Manager::Fixed(Quanta(10)));
-        let turner = Turner::sampled(&program, Ticks(210), 1).unwrap().remove(0);
+        let turner = Turner::sampled(&program, Ticks(210), 1).remove(0);
         assert!((outcome.resident / turner.pages() - 1.0).abs() < 0.01, "{outcome:?} for {}", turner.pages());
         assert!((outcome.faults / turner.faults() - 1.0).abs() < 0.02, "{outcome:?} for {}", turner.faults());
         assert_eq!(outcome.window, 200.0);

@@ -6,7 +6,7 @@
 
 use super::Run;
 use crate::model::Turner;
-use crate::model::published::{DELAY, RANGE, STEP, Synthetic};
+use crate::model::published::{DELAY, Synthetic};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use serde_json::json;
 use vellum_workset::{Criterion, Intervals, SAMPLE_PAGES, Ticks};
@@ -41,8 +41,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
     for (at, synthetic) in Synthetic::ALL.into_iter().enumerate() {
         run.tell(at, Synthetic::ALL.len(), synthetic.name());
         let fit = synthetic.fitted();
-        let count = (RANGE.0 / STEP.0) as usize;
-        let truth = Turner::sampled(&fit.program, STEP, count).expect("fifty pages are few enough");
+        let truth = &fit.windows;
         let mut intervals = Intervals::new(SAMPLE_PAGES, Ticks(0));
         let string = fit.program.references(run.seed).take(references as usize);
         string.zip(0..).for_each(|(page, now)| intervals.reference(page, Ticks(now)));
@@ -73,7 +72,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
             Bound::AtMost(ACCURACY),
             worst,
         ));
-        figures.push(figure(synthetic, &truth));
+        figures.push(figure(synthetic, truth));
         runs.push(json!({
             "cell": synthetic.name(), "seed": run.seed, "references": references,
             "tails": fit.program.tails(), "z_worst_percent": worst,

@@ -3,7 +3,7 @@
 
 use super::Run;
 use crate::model::Estimation;
-use crate::model::sim::{Eviction, FRAMES_2M, FRAMES_3M, Report, Settings, WINDOW_START, Windows, simulate};
+use crate::model::sim::{Eviction, FRAMES_2M, FRAMES_3M, Report, Settings, Windows, simulate};
 use serde_json::{Value as Json, json};
 use vellum_campaign::cells::{RESAMPLES, excess_percent};
 use vellum_measure::{Interval, paired_ratio};
@@ -78,11 +78,11 @@ impl Way {
 
     fn settings(self, frames: usize, length: u64, seed: u64) -> Settings {
         let (windows, eviction) = match self {
-            Self::One(eviction) => (Windows::Adaptive(WINDOW_START), eviction),
+            Self::One(eviction) => (Windows::Adaptive, eviction),
             Self::Lru => (Windows::GlobalLru, Eviction::WhenNeeded),
-            Self::Each(criterion, by, eviction) => (Windows::PerJob(criterion, by, WINDOW_START), eviction),
+            Self::Each(criterion, by, eviction) => (Windows::PerJob(criterion, by), eviction),
         };
-        Settings::source(frames, windows, eviction, seed, length)
+        Settings { frames, windows, eviction, seed, length }
     }
 }
 

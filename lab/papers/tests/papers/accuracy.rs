@@ -1,7 +1,7 @@
-//! Estimates compared with the truth: programs with curves from theory, or from the exact oracle.
+//! Estimates compared with the truth: programs with curves from theory, or strings counted by definition.
 
+use std::collections::HashMap;
 use vellum_papers::model::estimators::{Counters, Quanta};
-use vellum_papers::model::oracle::{StackDistances, exact_working_set};
 use vellum_papers::model::published::{STEP, Synthetic};
 use vellum_papers::model::{Slrum, Turner};
 use vellum_workset::cycle::{at_windows, doubling_windows};
@@ -29,11 +29,63 @@ fn program(pages: usize) -> Slrum {
     Slrum::from_tails(&(1..pages).map(tail).collect::<Vec<_>>()).unwrap()
 }
 
+/// An LRU memory of every size, by definition: the page last referenced comes first.
+#[derive(Default)]
+struct LruList {
+    pages: Vec<Page>,
+    references: u64,
+    /// References by their depth.
+    counts: Vec<u64>,
+}
+
+impl LruList {
+    fn reference(&mut self, page: Page) {
+        self.references += 1;
+        match self.pages.iter().position(|other| *other == page) {
+            Some(depth) => {
+                self.counts[depth] += 1;
+                self.pages[..=depth].rotate_right(1);
+            }
+            None => {
+                self.pages.insert(0, page);
+                self.counts.push(0);
+            }
+        }
+    }
+
+    /// The faults of `frames` frames that are empty at first.
+    fn faults(&self, frames: usize) -> u64 {
+        self.references - self.counts.iter().take(frames).sum::<u64>()
+    }
+}
+
+/// The working set by definition: the number of different pages among the last `window` references, averaged
+/// over all moments of the string. Also the faults of the working-set policy.
+fn exact_working_set(references: &[Page], window: usize) -> (f64, u64) {
+    let mut inside: HashMap<Page, u32> = HashMap::new();
+    let (mut sum, mut faults) = (0u64, 0);
+    for (at, page) in references.iter().enumerate() {
+        // The page is searched among the last `window` references before this one.
+        faults += u64::from(!inside.contains_key(page));
+        if at >= window {
+            let leaving = references[at - window];
+            let count = inside.get_mut(&leaving).expect("what leaves was inside");
+            *count -= 1;
+            if *count == 0 {
+                inside.remove(&leaving);
+            }
+        }
+        *inside.entry(*page).or_default() += 1;
+        sum += inside.len() as u64;
+    }
+    (sum as f64 / references.len() as f64, faults)
+}
+
 #[test]
 fn the_one_pass_curve_is_turners() {
     let program = program(400);
     let (_, curve) = curve_of(&program, 4_000_000, 1 << 12, 41);
-    for turner in Turner::sampled(&program, Ticks(500), 60).unwrap() {
+    for turner in Turner::sampled(&program, Ticks(500), 60) {
         let point = curve.at(turner.window().as_f64()).unwrap();
         let (z, f) = (point.pages / turner.pages(), point.faults / turner.faults());
         assert!((z - 1.0).abs() < GOAL, "z({:?}) is {z} of the truth (seed 41)", turner.window());
@@ -86,12 +138,12 @@ fn a_samples_error_is_within_its_stated_bound() {
 fn faults_under_a_limit_match_the_curve() {
     let (program, references) = (program(2000), 1_000_000);
     let (_, curve) = curve_of(&program, references, 1 << 12, 47);
-    let mut oracle = StackDistances::new();
+    let mut oracle = LruList::default();
     program.references(47).take(references).for_each(|page| {
         oracle.reference(page);
     });
     for frames in [20, 50, 100, 200, 400] {
-        let truth = oracle.lru_faults(frames) as f64 / references as f64;
+        let truth = oracle.faults(frames) as f64 / references as f64;
         let found = curve.at_pages(frames as f64).unwrap().faults;
         assert!(
             (found / truth - 1.0).abs() < 0.05,
@@ -106,7 +158,7 @@ fn the_cost_of_a_limit_over_phases_matches_the_history() {
     // limit for both.
     let (small, large) = (program(300), program(3000));
     let delay = 200.0;
-    let (mut intervals, mut oracle, mut now) = (Intervals::default(), StackDistances::new(), 0);
+    let (mut intervals, mut oracle, mut now) = (Intervals::default(), LruList::default(), 0);
     let (mut quiet, mut hungry) = (small.references(59), large.references(61));
     for turn in 0..8 {
         let (string, length): (&mut dyn Iterator<Item = Page>, _) =
@@ -119,7 +171,7 @@ fn the_cost_of_a_limit_over_phases_matches_the_history() {
     }
     let history = intervals.history(Ticks(now)).unwrap();
     for frames in [100, 200, 400, 600] {
-        let more = oracle.lru_faults(frames) - oracle.pages() as u64;
+        let more = oracle.faults(frames) - oracle.pages.len() as u64;
         let truth = delay * more as f64 / now as f64;
         let said = history.slowdown(frames as f64, delay).part;
         assert!(
@@ -129,7 +181,7 @@ fn the_cost_of_a_limit_over_phases_matches_the_history() {
     }
     let advice = history.advice(delay, 0.05).unwrap();
     let costs = |frames: f64| {
-        delay * (oracle.lru_faults(frames as usize) - oracle.pages() as u64) as f64 / now as f64
+        delay * (oracle.faults(frames as usize) - oracle.pages.len() as u64) as f64 / now as f64
     };
     let (at_advice, less) = (costs(advice.pages), costs(advice.pages * 2.0 / 3.0));
     assert!((0.04..0.06).contains(&at_advice), "{advice:?} costs {at_advice}");
@@ -155,7 +207,7 @@ fn samples_after_a_clearing_give_the_curve() {
         history.push((delta * 33) as f64, &at_windows(&looks, &windows, 1.25), &[]);
     }
     let curve = history.mean().unwrap();
-    for turner in Turner::sampled(&program, Ticks(delta), 32).unwrap() {
+    for turner in Turner::sampled(&program, Ticks(delta), 32) {
         let z = curve.at(turner.window().as_f64()).unwrap().pages / turner.pages();
         assert!((z - 1.0).abs() < GOAL, "z({:?}) is {z} of the truth (seed 67)", turner.window());
     }
@@ -178,7 +230,7 @@ fn sampled_counters_give_the_curve_and_its_knee() {
             left -= part;
             if now == (taken + 1) * delta.0 {
                 taken += 1;
-                counters.sample(Quanta(1), seen.drain(..));
+                counters.sample(seen.drain(..));
                 if taken > u64::from(horizon.0) {
                     let sets: Vec<f64> = counters.working_sets().iter().map(|w| *w as f64).collect();
                     history.push(delta.as_f64(), &sets, &[]);
@@ -190,7 +242,7 @@ fn sampled_counters_give_the_curve_and_its_knee() {
         }
     }
     let curve = history.mean().unwrap();
-    for turner in Turner::sampled(&fit.program, delta, 40).unwrap() {
+    for turner in &fit.windows {
         let z = curve.at(turner.window().as_f64()).unwrap().pages / turner.pages();
         assert!((z - 1.0).abs() < GOAL, "z({:?}) is {z} of the truth (seed 53)", turner.window());
     }

@@ -12,18 +12,17 @@ mod owe;
 mod phase;
 
 pub use control::Control;
-pub use counters::{Counters, HORIZON_MAX};
-pub use estimator::{Estimator, EstimatorError};
+pub use counters::Counters;
+pub use estimator::Estimator;
 pub use owe::{Owe, Step};
 pub use phase::Phase;
 
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use vellum_workset::{Page, Ticks};
 
 /// A number of sampling intervals Δ: the age of a page, or a window T = m·Δ (equation 3.10).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Quanta(pub u32);
 
 impl Quanta {

@@ -18,7 +18,7 @@
 //! fall markedly towards M, and compare χ at M with χ at M − 1.
 //!
 //! According to section 4 (on Table 1), the controller treats a window as nearly optimal if changing it
-//! makes a small absolute difference. The paper gives no number; [`Owe::tolerating`] sets it. The window
+//! makes a small absolute difference. The paper gives no number; here it is a parameter. The window
 //! stays if its product is within this number of the least product. The products fall markedly if they fall
 //! by more than half of it. Without this tolerance, the noise of about three intervals with at most one
 //! fault decides at every sample point.
@@ -36,7 +36,7 @@ pub struct Owe {
     criterion: Criterion,
     window: Quanta,
     window_max: Quanta,
-    /// The tolerance, in pages.
+    /// A window counts as optimal if its product is less than this many pages above the least.
     tolerance: f64,
 }
 
@@ -50,19 +50,18 @@ pub struct Step {
 }
 
 impl Owe {
-    /// A controller that starts from `window` (at least Δ) and never goes beyond `window_max`.
+    /// A controller that starts from `window` (at least Δ) and never goes beyond `window_max`. With a
+    /// tolerance of 0, only the least product counts, and any fall.
     #[must_use]
-    pub fn new(estimator: Estimator, criterion: Criterion, window: Quanta, window_max: Quanta) -> Self {
+    pub fn new(
+        estimator: Estimator,
+        criterion: Criterion,
+        window: Quanta,
+        window_max: Quanta,
+        tolerance: f64,
+    ) -> Self {
         let window_max = window_max.max(Quanta(1));
-        Self { estimator, criterion, window: window.clamp(Quanta(1), window_max), window_max, tolerance: 0.0 }
-    }
-
-    /// Sets the tolerance: a window counts as optimal if its product is less than `pages` pages above the
-    /// least. The window widens only while the product falls by more than half of that. Without a tolerance
-    /// only the least product counts, and any fall.
-    #[must_use]
-    pub fn tolerating(self, pages: f64) -> Self {
-        Self { tolerance: pages, ..self }
+        Self { estimator, criterion, window: window.clamp(Quanta(1), window_max), window_max, tolerance }
     }
 
     /// A sample point: `sets[m − 1]` = w(t, m·Δ), of which those up to M + 1 are used.
@@ -80,18 +79,6 @@ impl Owe {
             self.window = best;
         }
         Step { window: self.window, replace: !widen }
-    }
-
-    /// The current window.
-    #[must_use]
-    pub fn window(&self) -> Quanta {
-        self.window
-    }
-
-    /// The estimators.
-    #[must_use]
-    pub fn estimator(&self) -> &Estimator {
-        &self.estimator
     }
 
     /// A window of no intervals faults at every reference, so the product falls from there.
@@ -114,9 +101,13 @@ mod tests {
     use super::*;
     use vellum_workset::Ticks;
 
+    fn tolerating(tolerance: f64, window: u32, window_max: u32) -> Owe {
+        let estimator = Estimator::new(0.5, Ticks(1), 1.0);
+        Owe::new(estimator, Criterion::Lifetime, Quanta(window), Quanta(window_max), tolerance)
+    }
+
     fn owe(window: u32, window_max: u32) -> Owe {
-        let estimator = Estimator::new(0.5, Ticks(1), 1.0).unwrap();
-        Owe::new(estimator, Criterion::Lifetime, Quanta(window), Quanta(window_max))
+        tolerating(0.0, window, window_max)
     }
 
     #[test]
@@ -124,7 +115,6 @@ mod tests {
         // Y = φ·ζ: 4·6 at 1, 2·10 at 2, 1·12 at 3: it falls to the end.
         let mut owe = owe(3, 10);
         assert_eq!(owe.decide(&[6, 10, 12, 13]), Step { window: Quanta(4), replace: false });
-        assert_eq!(owe.window(), Quanta(4));
     }
 
     #[test]
@@ -145,18 +135,18 @@ mod tests {
     fn a_window_within_the_tolerance_stays() {
         // Y: 4·6 at 1, 0·10 at 2, 1·10 at 3.
         let sets = [6, 10, 10, 11];
-        assert_eq!(owe(3, 10).tolerating(10.0).decide(&sets), Step { window: Quanta(2), replace: true });
-        assert_eq!(owe(3, 10).tolerating(11.0).decide(&sets), Step { window: Quanta(3), replace: true });
+        assert_eq!(tolerating(10.0, 3, 10).decide(&sets), Step { window: Quanta(2), replace: true });
+        assert_eq!(tolerating(11.0, 3, 10).decide(&sets), Step { window: Quanta(3), replace: true });
         // The product falls by 8 from 2 to 3, which is or is not marked, depending on the tolerance.
         let falling = [6, 10, 12, 13];
-        assert_eq!(owe(3, 10).tolerating(15.0).decide(&falling), Step { window: Quanta(4), replace: false });
-        assert_eq!(owe(3, 10).tolerating(16.0).decide(&falling), Step { window: Quanta(3), replace: true });
+        assert_eq!(tolerating(15.0, 3, 10).decide(&falling), Step { window: Quanta(4), replace: false });
+        assert_eq!(tolerating(16.0, 3, 10).decide(&falling), Step { window: Quanta(3), replace: true });
     }
 
     #[test]
     fn the_smallest_window_can_grow() {
         assert_eq!(owe(1, 10).decide(&[6, 10]), Step { window: Quanta(2), replace: false });
-        assert_eq!(owe(0, 0).window(), Quanta(1));
+        assert_eq!(owe(0, 0).window, Quanta(1));
         assert_eq!(owe(1, 10).decide(&[]), Step { window: Quanta(1), replace: false });
     }
 }

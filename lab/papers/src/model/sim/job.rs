@@ -1,13 +1,16 @@
 //! A simulated job: its position in its list of programs (initiator), its resident pages, its counters.
 
 use super::program::{Program, Stretches};
+use super::settings::{INTERVAL, PAGE_TIME, WINDOW_MAX};
 use super::windows::Chooser;
 use crate::model::estimators::{Counters, PageTable, Quanta};
 use vellum_random::Rng;
-use vellum_workset::{Page, Ticks};
+use vellum_workset::Page;
 
 /// Distance between the page numbers of two phases, so that no two phases share a page.
 const PHASE_PAGES: u64 = 1 << 32;
+/// The ages that a job's counters distinguish.
+const HORIZON: Quanta = Quanta(WINDOW_MAX.0 + 2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
@@ -77,7 +80,7 @@ pub(super) struct Totals {
 }
 
 impl Job {
-    pub(super) fn new(programs: Vec<Program>, seed: u64, horizon: Quanta, delay: f64) -> Self {
+    pub(super) fn new(programs: Vec<Program>, seed: u64) -> Self {
         let mut job = Self {
             program: 0,
             phase: 0,
@@ -94,11 +97,11 @@ impl Job {
             served: 0,
             resident: PageTable::default(),
             left_behind: Vec::new(),
-            counters: Counters::new(horizon),
+            counters: Counters::new(HORIZON),
             referenced: Vec::new(),
             window: Quanta(1),
             chooser: Chooser::Common,
-            delay,
+            delay: PAGE_TIME as f64,
             totals: Totals::default(),
             programs,
         };
@@ -115,12 +118,12 @@ impl Job {
     }
 
     /// Starts the sampling of a new program with `chooser`.
-    pub(super) fn begin(&mut self, chooser: Chooser, window: Quanta, delta: Ticks) {
+    pub(super) fn begin(&mut self, chooser: Chooser, window: Quanta) {
         self.chooser = chooser;
         self.window = window;
-        self.counters = Counters::new(self.counters.horizon());
+        self.counters = Counters::new(HORIZON);
         self.referenced.clear();
-        self.sample_left = delta.0;
+        self.sample_left = INTERVAL.0;
     }
 
     /// Executes for at most `slice`; returns the time, and why it stopped. `stamp` is advanced at each
@@ -164,14 +167,10 @@ impl Job {
     }
 
     /// A sample point: reports the references to the counters.
-    pub(super) fn sample(&mut self, delta: Ticks) {
-        self.sample_left = delta.0;
-        self.counters.sample(Quanta(1), self.referenced.drain(..));
+    pub(super) fn sample(&mut self) {
+        self.sample_left = INTERVAL.0;
+        self.counters.sample(self.referenced.drain(..));
         self.totals.samples += 1;
-    }
-
-    pub(super) fn count_window(&mut self, delta: Ticks) {
-        self.totals.windows += self.window.of(delta).as_f64();
     }
 
     /// Removes all pages from memory and stores those within the window for the next activation; returns

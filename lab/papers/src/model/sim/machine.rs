@@ -5,8 +5,12 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::device::{Device, Request};
 use super::job::{Job, State, Stop, Totals};
+use super::program::Program;
 use super::report::{JobReport, Report};
-use super::settings::Settings;
+use super::settings::{
+    BLOCK_PAGE_TIME, FAULT_CPU, INTERVAL, OPERATION, PAGE_TIME, Settings, WARM_UP, WINDOW_MAX, WINDOW_START,
+    initiators,
+};
 use super::windows::{Chooser, Eviction, Windows, adjusted};
 use crate::model::estimators::Quanta;
 use vellum_random::Rng;
@@ -34,9 +38,9 @@ const DELAY_ALPHA: f64 = 0.9;
 #[must_use]
 pub fn simulate(settings: &Settings) -> Report {
     let mut machine = Machine::new(settings);
-    machine.run_until(settings.warm_up);
+    machine.run_until(WARM_UP);
     machine.count_from_here();
-    machine.run_until(settings.warm_up + settings.length);
+    machine.run_until(WARM_UP + settings.length);
     machine.report()
 }
 
@@ -77,17 +81,9 @@ struct Sums {
 impl<'a> Machine<'a> {
     fn new(settings: &'a Settings) -> Self {
         let mut random = Rng::new(settings.seed);
-        let horizon = Quanta(settings.window_max.0 + 2);
-        let delay = settings.delay as f64;
-        let jobs: Vec<Job> = settings
-            .initiators
-            .iter()
-            .map(|programs| Job::new(programs.clone(), random.index(usize::MAX) as u64, horizon, delay))
-            .collect();
-        let common = match settings.windows {
-            Windows::Adaptive(window) | Windows::PerJob(_, _, window) => window,
-            Windows::GlobalLru => settings.window_max,
-        };
+        let job = |programs: Vec<Program>| Job::new(programs, random.index(usize::MAX) as u64);
+        let jobs: Vec<Job> = initiators().into_iter().map(job).collect();
+        let lru = settings.windows == Windows::GlobalLru;
         let mut machine = Self {
             settings,
             now: 0,
@@ -98,7 +94,7 @@ impl<'a> Machine<'a> {
             operations: BinaryHeap::new(),
             free: settings.frames,
             stamp: 0,
-            common,
+            common: if lru { WINDOW_MAX } else { WINDOW_START },
             period_end: PERIOD,
             period_busy: 0,
             random,
@@ -145,7 +141,7 @@ impl<'a> Machine<'a> {
             Stop::Operation => {
                 self.ready.pop_front();
                 self.jobs[job].state = State::Waiting;
-                let done = self.now + self.random.exponential(self.settings.operation as f64);
+                let done = self.now + self.random.exponential(OPERATION as f64);
                 self.operations.push(Reverse((done, job, self.jobs[job].activation)));
             }
             Stop::Fault => self.fault(job),
@@ -153,8 +149,8 @@ impl<'a> Machine<'a> {
     }
 
     fn fault(&mut self, job: usize) {
-        self.sums.overhead += self.settings.fault_cpu;
-        self.pass(self.settings.fault_cpu);
+        self.sums.overhead += FAULT_CPU;
+        self.pass(FAULT_CPU);
         if self.free == 0 && !self.make_room(job) {
             // The job itself was suspended.
             return;
@@ -166,16 +162,16 @@ impl<'a> Machine<'a> {
         self.jobs[job].state = State::Waiting;
         self.jobs[job].totals.faults += 1;
         let request = Request::Page { job, at: self.now, activation };
-        self.device.ask(self.now, request, self.settings.delay);
+        self.device.ask(self.now, request, PAGE_TIME);
     }
 
     fn sample(&mut self, job: usize) {
-        let (common, delta) = (self.common, self.settings.delta);
+        let common = self.common;
         let job = &mut self.jobs[job];
-        job.sample(delta);
+        job.sample();
         let step = job.chooser.step(common, &job.counters, job.delay);
         job.window = step.window;
-        job.count_window(delta);
+        job.totals.windows += job.window.of(INTERVAL).as_f64();
         let lru = self.settings.windows == Windows::GlobalLru;
         let leave = match self.settings.eviction {
             Eviction::AtOnce => true,
@@ -188,10 +184,8 @@ impl<'a> Machine<'a> {
     }
 
     fn begin_program(&mut self, job: usize) {
-        let settings = self.settings;
-        let delay = self.jobs[job].delay;
-        let chooser = Chooser::new(settings.windows, settings.delta, delay, settings.window_max);
-        self.jobs[job].begin(chooser, self.common, settings.delta);
+        let chooser = Chooser::new(self.settings.windows, self.jobs[job].delay);
+        self.jobs[job].begin(chooser, self.common);
     }
 
     /// Finds a frame for `job`; returns false if `job` itself was suspended for that.
@@ -247,7 +241,7 @@ impl<'a> Machine<'a> {
         self.ready.retain(|other| *other != victim);
         self.suspended.push_back(victim);
         self.sums.suspensions += 1;
-        self.device.ask(now, Request::BlockOut, pages as u64 * self.settings.block_page);
+        self.device.ask(now, Request::BlockOut, pages as u64 * BLOCK_PAGE_TIME);
     }
 
     /// Activates suspended jobs, the longest suspended first, while they fit.
@@ -282,7 +276,7 @@ impl<'a> Machine<'a> {
         job.state = State::Loading;
         let (count, activation) = (pages.len() as u64, job.activation);
         job.resident.extend(pages.into_iter().map(|page| (page, self.stamp)));
-        let service = self.settings.delay + count * self.settings.block_page;
+        let service = PAGE_TIME + count * BLOCK_PAGE_TIME;
         self.device.ask(self.now, Request::BlockIn { job: at, activation }, service);
     }
 
@@ -337,8 +331,8 @@ impl<'a> Machine<'a> {
         }
         let busy = self.device.busy - self.period_busy;
         let load = busy as f64 / PERIOD as f64;
-        if let Windows::Adaptive(_) = self.settings.windows {
-            self.common = adjusted(self.common, load, self.settings.window_max);
+        if self.settings.windows == Windows::Adaptive {
+            self.common = adjusted(self.common, load);
         }
         self.period_busy = self.device.busy;
         self.period_end = self.now + PERIOD;
@@ -402,7 +396,7 @@ impl<'a> Machine<'a> {
         let busy = (self.device.busy - self.sums.busy_before) as f64;
         Report {
             passed: self.now - self.sums.start,
-            delay: self.settings.delay as f64,
+            delay: PAGE_TIME as f64,
             cpu: self.sums.cpu as f64 / passed,
             overhead: self.sums.overhead as f64 / passed,
             paging: busy / passed,

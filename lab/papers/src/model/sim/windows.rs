@@ -1,17 +1,17 @@
 //! The choice of the simulated jobs' windows, and of the time when pages outside them are evicted.
 
-use crate::model::estimation::Estimation;
+use super::settings::{INTERVAL, WINDOW_MAX, WINDOW_START};
 use crate::model::estimators::{Counters, Quanta, Step};
-use crate::model::trial::Manager;
-use vellum_workset::{Criterion, Ticks};
+use crate::model::trial::{Estimation, Manager};
+use vellum_workset::Criterion;
 
 /// One window for all jobs, one each, or none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Windows {
     /// One for all jobs, wider if the paging device is overloaded and narrower if it is underloaded.
-    Adaptive(Quanta),
-    /// One for each job, by its own knee; the given window is used until there is an estimate.
-    PerJob(Criterion, Estimation, Quanta),
+    Adaptive,
+    /// One for each job, by its own knee.
+    PerJob(Criterion, Estimation),
     /// No windows and no load control: the least recently used page of all jobs is evicted.
     GlobalLru,
 }
@@ -40,11 +40,13 @@ pub(super) enum Chooser {
 }
 
 impl Chooser {
-    pub(super) fn new(windows: Windows, delta: Ticks, delay: f64, window_max: Quanta) -> Self {
-        let Windows::PerJob(criterion, estimation, start) = windows else { return Self::Common };
-        let manager = estimation.manager(criterion, delta, delay, start, window_max);
-        // The measured delay and the checked intervals are valid; otherwise the job gets the common window.
-        manager.map_or(Self::Common, Self::Own)
+    pub(super) fn new(windows: Windows, delay: f64) -> Self {
+        match windows {
+            Windows::PerJob(criterion, by) => {
+                Self::Own(by.manager(criterion, INTERVAL, delay, WINDOW_START, WINDOW_MAX))
+            }
+            Windows::Adaptive | Windows::GlobalLru => Self::Common,
+        }
     }
 
     /// The window from this sample point on, and whether to evict.
@@ -60,7 +62,7 @@ impl Chooser {
 }
 
 /// The common window after a period in which the device was busy for the part `load` of the time.
-pub(super) fn adjusted(window: Quanta, load: f64, window_max: Quanta) -> Quanta {
+pub(super) fn adjusted(window: Quanta, load: f64) -> Quanta {
     let next = if load > LOAD_HIGH {
         window.0 + 1
     } else if load < LOAD_LOW {
@@ -68,7 +70,7 @@ pub(super) fn adjusted(window: Quanta, load: f64, window_max: Quanta) -> Quanta 
     } else {
         window.0
     };
-    Quanta(next.clamp(1, window_max.0))
+    Quanta(next.clamp(1, WINDOW_MAX.0))
 }
 
 #[cfg(test)]
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_common_window_follows_the_load_within_its_limits() {
-        let next = |window, load| adjusted(Quanta(window), load, Quanta(40)).0;
+        let next = |window, load| adjusted(Quanta(window), load).0;
         assert_eq!([next(10, 0.9), next(10, 0.5), next(10, 0.1)], [11, 10, 9]);
         assert_eq!([next(40, 0.9), next(1, 0.1)], [40, 1]);
     }
