@@ -3,14 +3,13 @@
 //! "We have not yet incorporated an algorithm to adjust these dynamically; instead, we used a brute-force
 //! search." Here all parameters of both published strategies are tried, in the pager's default mode. (A
 //! quick run tries only the published parameters.) The fastest setting then runs by turns with two rules
-//! that have nothing to tune: Vellum's `knee` and the square-root rule. The programs are the three clients,
-//! and in a full run two that were not used to develop `knee`.
+//! that have nothing to tune: Vellum's `knee` and the square-root rule.
 
-use super::client::{CLIENTS, Client};
+use super::client::Client;
 use super::lab::Lab;
 use super::place::Place;
 use super::results::SQUARE_ROOT_C;
-use super::search::{Journal, search};
+use super::search::search;
 use super::setting::{Mode, Setting, Sizing, Strategy};
 use crate::{Bound, Finding, Goal, Scale, Table, Value};
 use vellum_campaign::cells::{control, middle, ratio, twin};
@@ -19,14 +18,7 @@ use vellum_campaign::cells::{control, middle, ratio, twin};
 const OVER_MAX: f64 = 1.1;
 const ROUNDS: usize = 5;
 
-/// Other clients: their words, and their memory. Their live data are 64 MiB of trees, and some 3 MB of rules
-/// and equations.
-const OTHERS: [(Client, &[&str], u64); 2] = [
-    (Client { name: "trees", figures: [0; 4], pages: true, scales: true }, &["scale=10"], 76 << 20),
-    (Client { name: "kb", figures: [0; 4], pages: true, scales: true }, &["scale=60"], 6 << 20),
-];
-
-pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str) -> Finding {
+pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
     let mut finding = lab.finding(
         "Untuned, beside the optimum",
         "Section 5, and section 7's first paragraph but one",
@@ -55,27 +47,13 @@ pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str) -> Fi
     );
     for client in lab.clients() {
         finding.notes.extend(lab.calibrate(client));
-        one(lab, journal, library, client, &mut table, &mut finding);
-    }
-    // A quick run is limited to the published clients.
-    if lab.scale == Scale::Full && lab.clients().len() == CLIENTS.len() {
-        for (client, words, memory) in &OTHERS {
-            lab.set_other(client, words, *memory);
-            one(lab, journal, library, client, &mut table, &mut finding);
-        }
+        one(lab, client, &mut table, &mut finding);
     }
     finding.tables = vec![table];
     finding
 }
 
-fn one(
-    lab: &mut Lab<'_>,
-    journal: &mut Journal,
-    library: &str,
-    client: &'static Client,
-    table: &mut Table,
-    finding: &mut Finding,
-) {
+fn one(lab: &mut Lab<'_>, client: &'static Client, table: &mut Table, finding: &mut Finding) {
     let (place, mode, after) = (Place::Kernel, Mode::Default, lab.usual());
     let (mut best, mut tried, mut failed): (Option<(f64, Sizing)>, _, _) = (None, 0, 0);
     for strategy in Strategy::BOTH {
@@ -94,7 +72,7 @@ fn one(
             }
             continue;
         }
-        match search(lab, journal, library, (client, strategy, mode, place), after) {
+        match search(lab, (client, strategy, mode, place), after) {
             Ok(found) => {
                 tried += found.tried;
                 failed += found.failed;

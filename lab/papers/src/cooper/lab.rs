@@ -58,10 +58,8 @@ pub(super) struct Lab<'a> {
     has: Has,
     swap: Option<Result<Swap, String>>,
     besides: u64,
-    /// Memory of clients whose baseline was killed with less, and of other clients.
+    /// Memory of clients whose baseline was killed with less.
     raised: BTreeMap<&'static str, u64>,
-    /// Words of clients whose live data do not depend on the memory.
-    words: BTreeMap<&'static str, &'static [&'static str]>,
     progress: &'a mut dyn FnMut(Progress<'_>),
 }
 
@@ -95,7 +93,6 @@ impl<'a> Lab<'a> {
             swap: None,
             besides: BESIDES,
             raised: BTreeMap::new(),
-            words: BTreeMap::new(),
             progress,
         };
         lab.discover();
@@ -235,10 +232,7 @@ impl<'a> Lab<'a> {
         setting: &Setting,
         place: Place,
     ) -> Option<Ready> {
-        let mut words = match self.words.get(client.name) {
-            Some(words) => words.iter().map(|word| (*word).to_owned()).collect(),
-            None => client.words(self.size),
-        };
+        let mut words = client.words(self.size);
         if setting.after != After::InPlace {
             words.push(format!("after={}", setting.after.word()));
         }
@@ -253,12 +247,6 @@ impl<'a> Lab<'a> {
         }
         let limit = if place == Place::Kernel { memory + self.besides } else { memory };
         Some(self.ready_with(launch, place, limit))
-    }
-
-    /// Sets the words and the memory of a client outside the three.
-    pub(super) fn set_other(&mut self, client: &Client, words: &'static [&'static str], memory: u64) {
-        self.raised.insert(client.name, memory);
-        self.words.insert(client.name, words);
     }
 
     /// The baseline of all comparisons: the paper's original strategy, no pager, copy-back.

@@ -16,7 +16,7 @@
 //!    (compiles them)                ▲  │
 //!                                   │  └─▶ Ready (a run, its memory limited) ─▶ sheets of runs ─▶ Finding
 //!                                   │
-//!                    search ────────┘  all points of a grid, several at a time; results kept in a journal
+//!                    search ────────┘  all points of a grid, several at a time
 //! ```
 //!
 //! Differences in all experiments:
@@ -43,7 +43,6 @@ use crate::workshop::{Workshop, WorkshopError};
 use crate::{Finding, Progress, Report, Scale};
 use lab::Lab;
 use place::{Place, asked};
-use search::Journal;
 use serde_json::json;
 use std::path::Path;
 use vellum_process::Interrupt;
@@ -68,8 +67,6 @@ pub fn run(
     let _caught = Interrupt::catch();
     let workshop = Workshop::new(library)?;
     let mut lab = Lab::new(options, scale, library, workshop, progress);
-    let mut journal = Journal::open(options.resume.as_deref());
-    let built = fingerprint(library);
     let mut findings = Vec::new();
     for experiment in options.experiments() {
         if asked() {
@@ -78,9 +75,9 @@ pub fn run(
         lab.experiment = crate::options::name(experiment);
         let finding = match experiment {
             Experiment::Live => live::run(&mut lab),
-            Experiment::Kernel => results::run(&mut lab, &mut journal, &built, Place::Kernel),
-            Experiment::Pager => results::run(&mut lab, &mut journal, &built, Place::Pager),
-            Experiment::Knee => knee::run(&mut lab, &mut journal, &built),
+            Experiment::Kernel => results::run(&mut lab, Place::Kernel),
+            Experiment::Pager => results::run(&mut lab, Place::Pager),
+            Experiment::Knee => knee::run(&mut lab),
         };
         found(&finding);
         findings.push(finding);
@@ -91,16 +88,4 @@ pub fn run(
         "missing": lab.missing(),
     });
     Ok(Report::new(SCHEMA, lab.scale, lab.seed, findings, own))
-}
-
-/// The identity of a library: its length and its modification time.
-fn fingerprint(library: &Path) -> String {
-    let time = |meta: &std::fs::Metadata| {
-        let written = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-        Some(written.as_secs())
-    };
-    std::fs::metadata(library).map_or_else(
-        |_| "none".to_owned(),
-        |meta| format!("{:x}-{:x}", meta.len(), time(&meta).unwrap_or_default()),
-    )
 }

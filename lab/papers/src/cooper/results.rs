@@ -13,7 +13,7 @@ use super::client::Client;
 use super::lab::Lab;
 use super::place::{Place, asked};
 use super::published::{Appendix, appendix};
-use super::search::{Journal, search};
+use super::search::search;
 use super::setting::{After, MODES, Mode, Setting, Sizing, Strategy};
 use crate::finding::table_of;
 use crate::{Axis, Bound, Figure, Finding, Goal, Scale, Series, Table, Value};
@@ -34,7 +34,6 @@ const UNTUNED: &str = "knee, paged by the kernel";
 
 const PAGE_BYTES: f64 = 4096.0;
 const ROUNDS: usize = 3;
-const ROUNDS_FULL: usize = 5;
 
 /// The figures' files: results, original without copy-back, modified with it.
 const FILES: [(&str, Place, [&str; 3]); 6] = [
@@ -66,7 +65,7 @@ const PAGER_ROWS: Rows = &[
     ("page-out written", &[7], |sheet, arm| middle(sheet, arm, "paged_out_written")),
 ];
 
-pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str, place: Place) -> Finding {
+pub(super) fn run(lab: &mut Lab<'_>, place: Place) -> Finding {
     let mut finding = lab.finding(
         match place {
             Place::Kernel => "Every strategy and mode, paged by the kernel",
@@ -84,9 +83,8 @@ pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str, place
         if place == Place::Kernel {
             finding.notes.extend(lab.calibrate(client));
         }
-        if lab.scale == Scale::Full && lab.has_sizing() && (place == Place::Kernel || lab.options.full) {
-            let notes = search_all(lab, journal, library, client, place);
-            finding.notes.extend(notes);
+        if lab.scale == Scale::Full && lab.has_sizing() && place == Place::Kernel {
+            finding.notes.extend(search_all(lab, client, place));
         }
         if asked() {
             finding.notes.push("a signal asked to end: not measured to the end".to_owned());
@@ -99,19 +97,12 @@ pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str, place
 }
 
 /// Searches for the parameters of both strategies under each mode; returns the errors.
-pub(super) fn search_all(
-    lab: &mut Lab<'_>,
-    journal: &mut Journal,
-    library: &str,
-    client: &'static Client,
-    place: Place,
-) -> Vec<String> {
+fn search_all(lab: &mut Lab<'_>, client: &'static Client, place: Place) -> Vec<String> {
     let mut notes = Vec::new();
     for strategy in Strategy::BOTH {
         for mode in columns(lab) {
             let after = lab.usually(strategy);
-            let found = search(lab, journal, library, (client, strategy, mode, place), after);
-            notes.extend(found.err());
+            notes.extend(search(lab, (client, strategy, mode, place), after).err());
         }
     }
     notes
@@ -170,7 +161,7 @@ fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut F
         let knee = Setting { sizing: Sizing::Knee, mode: Mode::Default, after: lab.usual() };
         arms.extend(lab.ready(client, &knee, Place::Kernel).map(|ready| (UNTUNED.to_owned(), ready)));
     }
-    let rounds = if lab.options.full { ROUNDS_FULL } else { lab.scale.pick(ROUNDS, 1, 1) };
+    let rounds = lab.scale.pick(ROUNDS, 1, 1);
     let name = format!("{} {}", client.name, place.name());
     let sheets = lab.campaign(name, arms, rounds);
     finding.keep(&sheets);
@@ -420,7 +411,7 @@ fn goals(
 }
 
 /// The setting with the least median.
-pub(super) fn fastest(sheet: &Sheet, settings: &[Setting], metric: &str) -> Option<String> {
+fn fastest(sheet: &Sheet, settings: &[Setting], metric: &str) -> Option<String> {
     let all = settings.iter().filter_map(|setting| {
         let arm = setting.label();
         Some((middle(sheet, &arm, metric)?, arm))

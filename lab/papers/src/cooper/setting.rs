@@ -9,11 +9,9 @@
 //! Parameters are fractions of the memory: the paper's parameters, which are for 11 MB, then fit any memory.
 
 use super::published::{COLUMNS, MEMORY_KB, Parameters, appendix};
-use serde::{Deserialize, Serialize};
 
 /// The policy that sizes the heap. Sizes are fractions of the memory.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Sizing {
     Original { mem_limit: f64, ratio: u32 },
     Modified { mem_lim: f64, min_new_size: f64, min_old_incr: f64 },
@@ -22,8 +20,7 @@ pub(super) enum Sizing {
 }
 
 /// The treatment of pages whose contents need not be saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// NP: nothing.
     None,
@@ -40,8 +37,7 @@ pub(super) enum Mode {
 }
 
 /// The use of the region that a major collection has vacated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     CopyBack,
     Drift,
@@ -194,7 +190,7 @@ impl After {
 }
 
 /// The heap sizing, the pager's mode and the use of vacated regions in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Setting {
     pub(super) sizing: Sizing,
     pub(super) mode: Mode,

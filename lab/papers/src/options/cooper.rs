@@ -19,10 +19,6 @@ pub struct Options {
     #[command(flatten)]
     pub common: Common,
 
-    /// Larger programs, more parameters in the search, more repetitions: several hours.
-    #[arg(long, conflicts_with = "quick")]
-    pub full: bool,
-
     /// Run only this experiment; can be given several times.
     #[arg(long, value_name = "EXPERIMENT")]
     pub only: Vec<Experiment>,
@@ -30,10 +26,6 @@ pub struct Options {
     /// Run only these of compiler, sort and primes; can be given several times.
     #[arg(long, value_name = "CLIENT", value_parser = ["compiler", "sort", "primes"])]
     pub client: Vec<String>,
-
-    /// Keep every run of the search in this file, and reuse the runs that it contains.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub resume: Option<PathBuf>,
 
     /// Simultaneous runs of the search (default: the number of processors).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -52,7 +44,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Plan::Appel)]
     pub plan: Plan,
 
-    /// The memory that replaces the paper's 11 MB, in MiB (default: 24; --quick: 5; --full: 64).
+    /// The memory that replaces the paper's 11 MB, in MiB (default: 24; --quick: 5).
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(2..=4096))]
     pub memory: Option<u32>,
 }
@@ -80,7 +72,7 @@ impl Options {
     /// The clients' memory, in MiB.
     #[must_use]
     pub fn memory_mib(&self, scale: Scale) -> u32 {
-        self.memory.unwrap_or(if self.full { 64 } else { scale.pick(24, 5, 4) })
+        self.memory.unwrap_or(scale.pick(24, 5, 4))
     }
 
     /// The folder of the store, or of the swap file.
