@@ -1,6 +1,6 @@
 //! The results of an experiment: tables, figures, notes, and whether its goals are met.
 
-use crate::{Figure, Table};
+use crate::{Figure, Table, Value};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
@@ -143,6 +143,17 @@ fn wrapped(text: &str, indent: &str) -> String {
         line += word;
     }
     out + &line + "\n"
+}
+
+/// A column: its name in JSON, its head, and its value in a row.
+type Column<'c, R> = (&'c str, &'c str, &'c dyn Fn(&R) -> Value);
+
+/// A table with a row for each of `rows`.
+pub(crate) fn table_by<R>(title: &str, rows: &[R], columns: &[Column<'_, R>]) -> Table {
+    let heads: Vec<_> = columns.iter().map(|(key, head, _)| (*key, *head)).collect();
+    let mut table = Table::new(title, &heads);
+    table.rows = rows.iter().map(|row| columns.iter().map(|(.., value)| value(row)).collect()).collect();
+    table
 }
 
 /// A table whose columns depend on the machine.

@@ -16,6 +16,7 @@
 use super::bases::{Bases, raw};
 use super::drawn;
 use super::stamp::{FILE, SlowStamp};
+use crate::finding::table_by;
 use crate::{Bound, Finding, Goal, Progress, Scale, Table, Value};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -291,33 +292,28 @@ fn timed(
     Ok(recorder.finish("stamp"))
 }
 
-/// Minimum, median, 99th percentile and maximum; `None` without values.
-fn marks_of(values: &[f64]) -> Option<[f64; 4]> {
+/// The value below which this share of the values lies; nothing without values.
+fn quantile(values: &[f64], share: f64) -> Value {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let at =
-        |share: f64| sorted.get(((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1)));
-    Some([*sorted.first()?, *at(0.5)?, *at(0.99)?, *sorted.last()?])
+    let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
+    Value::of(sorted.get(at).copied())
 }
 
 fn durations_table(slices: &[f64], epochs: &[f64]) -> Table {
-    let columns = [
-        ("what", "what"),
-        ("times", "times"),
-        ("min_ns", "min|ns"),
-        ("median_ns", "median|ns"),
-        ("p99_ns", "99 %|ns"),
-        ("max_ns", "max|ns"),
-    ];
-    let mut table = Table::new("The collector's own time", &columns);
-    for (what, values) in
-        [("a slice of 50 objects (Figures 5, 6)", slices), ("three epochs (Figure 7)", epochs)]
-    {
-        let mut row = vec![Value::text(what), Value::Count(values.len())];
-        row.extend(marks_of(values).map_or([None; 4], |marks| marks.map(Some)).map(Value::of));
-        table.rows.push(row);
-    }
-    table
+    let rows = [("a slice of 50 objects (Figures 5, 6)", slices), ("three epochs (Figure 7)", epochs)];
+    table_by(
+        "The collector's own time",
+        &rows,
+        &[
+            ("what", "what", &|(what, _)| Value::text(*what)),
+            ("times", "times", &|(_, values)| Value::Count(values.len())),
+            ("min_ns", "min|ns", &|(_, values)| quantile(values, 0.0)),
+            ("median_ns", "median|ns", &|(_, values)| quantile(values, 0.5)),
+            ("p99_ns", "99 %|ns", &|(_, values)| quantile(values, 0.99)),
+            ("max_ns", "max|ns", &|(_, values)| quantile(values, 1.0)),
+        ],
+    )
 }
 
 /// The time for which each stamp waited at the end of its region for an idle slice to end, in nanoseconds.
@@ -343,29 +339,23 @@ fn delayed(series: &Series) -> f64 {
 }
 
 fn stamps_table(stamps: &Stamps) -> Table {
-    let columns = [
-        ("treatment", "collector"),
-        ("stamps", "stamps"),
-        ("min_ns", "min|ns"),
-        ("median_ns", "median|ns"),
-        ("p99_ns", "99 %|ns"),
-        ("max_ns", "max|ns"),
-        ("idle_slices", "idle|slices"),
-        ("waited_ns", "longest wait|for it, ns"),
-        ("delayed_per_mille", "delayed by it|of 1000"),
-    ];
-    let mut table = Table::new("A stamp in a blocking region (Figures 8, 9 and 12)", &columns);
-    for (treatment, series) in stamps {
-        let values = raw(series);
-        let mut row = vec![Value::text(words(*treatment)), Value::Count(values.len())];
-        row.extend(marks_of(&values).map_or([None; 4], |marks| marks.map(Some)).map(Value::of));
-        let slices = series.marks.iter().filter(|mark| mark.cause == MarkCause::Idle).count();
-        row.push(Value::Count(slices));
-        row.push(Value::Number(waits(series).into_iter().fold(0.0, f64::max)));
-        row.push(Value::Number(delayed(series)));
-        table.rows.push(row);
-    }
-    table
+    let idle = |series: &Series| series.marks.iter().filter(|mark| mark.cause == MarkCause::Idle).count();
+    let longest = |series: &Series| waits(series).into_iter().fold(0.0, f64::max);
+    table_by(
+        "A stamp in a blocking region (Figures 8, 9 and 12)",
+        stamps,
+        &[
+            ("treatment", "collector", &|(treatment, _)| Value::text(words(*treatment))),
+            ("stamps", "stamps", &|(_, series)| Value::Count(series.observations.len())),
+            ("min_ns", "min|ns", &|(_, series)| quantile(&raw(series), 0.0)),
+            ("median_ns", "median|ns", &|(_, series)| quantile(&raw(series), 0.5)),
+            ("p99_ns", "99 %|ns", &|(_, series)| quantile(&raw(series), 0.99)),
+            ("max_ns", "max|ns", &|(_, series)| quantile(&raw(series), 1.0)),
+            ("idle_slices", "idle|slices", &|(_, series)| Value::Count(idle(series))),
+            ("waited_ns", "longest wait|for it, ns", &|(_, series)| Value::Number(longest(series))),
+            ("delayed_per_mille", "delayed by it|of 1000", &|(_, series)| Value::Number(delayed(series))),
+        ],
+    )
 }
 
 /// The reason why yielding is not judged, if it is not.

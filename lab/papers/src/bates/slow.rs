@@ -10,6 +10,7 @@
 use super::bases::{Bases, Path, figures, middle, raw, slow_stamps};
 use super::drawn;
 use super::stamp::{FILE, SlowStamp};
+use crate::finding::table_by;
 use crate::{Bound, Finding, Goal, Progress, Scale, Table, Value};
 use serde_json::json;
 use vellum_measure::{Attribution, Known, Layers, Series, Spectrum, Unit};
@@ -97,25 +98,18 @@ fn figures_table(rounds: &[Series]) -> Table {
 
 /// The layers of outliers, as `plot -o`, `-oo` … removes them.
 fn layers_table(layers: &Layers) -> Table {
-    let mut table = Table::new(
+    let shown = &layers.bounds[..layers.count().min(LAYERS_SHOWN)];
+    let mut table = table_by(
         "Layers of outliers (beyond mean ± 2 std), first round",
+        &(0..).zip(shown).collect::<Vec<_>>(),
         &[
-            ("layer", "layer"),
-            ("taken", "taken"),
-            ("mean_ns", "mean|ns"),
-            ("std_ns", "std|ns"),
-            ("beyond_ns", "beyond|ns"),
+            ("layer", "layer", &|(place, _)| Value::text(format!("{}", place + 1))),
+            ("taken", "taken", &|(_, bounds)| Value::Count(bounds.taken)),
+            ("mean_ns", "mean|ns", &|(_, bounds)| Value::Number(bounds.mean)),
+            ("std_ns", "std|ns", &|(_, bounds)| Value::Number(bounds.std)),
+            ("beyond_ns", "beyond|ns", &|(_, bounds)| Value::Number(bounds.high)),
         ],
     );
-    for (place, bounds) in layers.bounds.iter().take(LAYERS_SHOWN).enumerate() {
-        table.rows.push(vec![
-            Value::text(format!("{}", place + 1)),
-            Value::Count(bounds.taken),
-            Value::Number(bounds.mean),
-            Value::Number(bounds.std),
-            Value::Number(bounds.high),
-        ]);
-    }
     let (rest, kept) = (layers.count().saturating_sub(LAYERS_SHOWN), layers.kept().count());
     if rest > 0 {
         let taken: usize = layers.bounds[LAYERS_SHOWN..].iter().map(|bounds| bounds.taken).sum();
@@ -152,51 +146,34 @@ fn causes_table(attribution: &Attribution, stamps: usize) -> Table {
     let usual = Unit::Nanoseconds.scaled(attribution.usual_ns);
     let share = attribution.lost_share() * 100.0;
     let stamps = Unit::Count.scaled(stamps as f64);
-    let mut table = Table::new(
+    table_by(
         &format!(
             "What outliers lost time to, {stamps} slow stamps ({share:.1} % of their time; usual {usual})"
         ),
+        &attribution.causes,
         &[
-            ("cause", "cause"),
-            ("outliers", "outliers"),
-            ("lost_ns", "lost|ns"),
-            ("share_percent", "of what|was lost, %"),
+            ("cause", "cause", &|total| Value::text(total.cause.name())),
+            ("outliers", "outliers", &|total| Value::Count(total.outliers)),
+            ("lost_ns", "lost|ns", &|total| Value::Number(total.lost.ns())),
+            ("share_percent", "of what|was lost, %", &|total| Value::Number(total.share * 100.0)),
         ],
-    );
-    for total in &attribution.causes {
-        table.rows.push(vec![
-            Value::text(total.cause.name()),
-            Value::Count(total.outliers),
-            Value::Number(total.lost.ns()),
-            Value::Number(total.share * 100.0),
-        ]);
-    }
-    table
+    )
 }
 
 /// The periodic disturbances.
 fn beats_table(spectrum: &Spectrum) -> Table {
     let span = Unit::Seconds.scaled(spectrum.span);
-    let mut table = Table::new(
+    let mut table = table_by(
         &format!("What comes back regularly in {span} of slow stamps (the source's clock: every 10 ms)"),
+        &spectrum.periods,
         &[
-            ("source", "whose"),
-            ("frequency_hz", "Hz"),
-            ("period_ms", "every|ms"),
-            ("typical_ns", "costs|ns"),
-            ("share_percent", "of what|was lost, %"),
+            ("source", "whose", &|period| Value::text(period.whose().as_deref().unwrap_or("unknown"))),
+            ("frequency_hz", "Hz", &|period| Value::Number(period.frequency)),
+            ("period_ms", "every|ms", &|period| Value::Number(period.period * 1e3)),
+            ("typical_ns", "costs|ns", &|period| Value::Number(period.typical)),
+            ("share_percent", "of what|was lost, %", &|period| Value::Number(period.share * 100.0)),
         ],
     );
-    for period in &spectrum.periods {
-        let whose = period.whose().unwrap_or_else(|| "unknown".to_owned());
-        table.rows.push(vec![
-            Value::text(whose),
-            Value::Number(period.frequency),
-            Value::Number(period.period * 1e3),
-            Value::Number(period.typical),
-            Value::Number(period.share * 100.0),
-        ]);
-    }
     if spectrum.periods.is_empty() {
         let nothing = [Value::Nothing, Value::Nothing, Value::Nothing, Value::Nothing];
         table.rows.push([vec![Value::text("nothing does")], nothing.into()].concat());

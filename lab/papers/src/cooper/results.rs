@@ -15,7 +15,7 @@ use super::place::{Place, asked};
 use super::published::{Appendix, appendix};
 use super::search::search;
 use super::setting::{After, MODES, Mode, Setting, Sizing, Strategy};
-use crate::finding::table_of;
+use crate::finding::{table_by, table_of};
 use crate::{Axis, Bound, Figure, Finding, Goal, Scale, Series, Table, Value};
 use vellum_campaign::Sheet;
 use vellum_campaign::cells::{control, middle, ratio, twin};
@@ -239,48 +239,36 @@ fn summary(
 ) -> Table {
     let clock = lab.clock(place);
     let [_, results, original, modified] = client.figures;
-    let mut table = Table::new(
+    let baseline = Setting {
+        sizing: Sizing::Original { mem_limit: 0.0, ratio: 0 },
+        mode: Mode::None,
+        after: After::CopyBack,
+    };
+    let published_base = published_s(client, &baseline);
+    let gain_then = |setting: &Setting| Some(published_base? / published_s(client, setting)?);
+    let of = |setting: &Setting, metric: &str| middle(sheet, &setting.label(), metric);
+    let seconds = |setting: &Setting, metric: &str| Value::of(of(setting, metric).map(|ns| ns / 1e9));
+    let gain = |setting: &Setting| {
+        Value::ratio(ratio(sheet, (base, clock.metric), (&setting.label(), clock.metric), lab.seed))
+    };
+    table_by(
         &format!(
             "{}, Figures {results}, {original} and {modified}: {} (s), and the baseline's over it",
             client.name, clock.words
         ),
+        settings,
         &[
-            ("setting", "setting"),
-            ("parameters", "parameters"),
-            ("published_s", "1992|s"),
-            ("published_speedup", "baseline|over it"),
-            ("seconds", "ours|s"),
-            ("speedup", "baseline|over it"),
-            ("cpu_seconds", "CPU|s"),
-            ("collections", "collec-|tions"),
-            ("relieved", "times|relieved"),
+            ("setting", "setting", &|setting| Value::text(setting.label())),
+            ("parameters", "parameters", &|setting| Value::text(setting.sizing.text())),
+            ("published_s", "1992|s", &|setting| Value::of(published_s(client, setting))),
+            ("published_speedup", "baseline|over it", &|setting| Value::of(gain_then(setting))),
+            ("seconds", "ours|s", &|setting| seconds(setting, clock.metric)),
+            ("speedup", "baseline|over it", &gain),
+            ("cpu_seconds", "CPU|s", &|setting| seconds(setting, "process_cpu_ns")),
+            ("collections", "collec-|tions", &|setting| Value::of(of(setting, "collections"))),
+            ("relieved", "times|relieved", &|setting| Value::of(of(setting, "relieved"))),
         ],
-    );
-    let published_base = published_s(
-        client,
-        &Setting {
-            sizing: Sizing::Original { mem_limit: 0.0, ratio: 0 },
-            mode: Mode::None,
-            after: After::CopyBack,
-        },
-    );
-    for setting in settings {
-        let arm = setting.label();
-        let then = published_s(client, setting);
-        let seconds = |name: &str| Value::of(middle(sheet, &arm, name).map(|ns| ns / 1e9));
-        table.rows.push(vec![
-            Value::text(&arm),
-            Value::text(setting.sizing.text()),
-            Value::of(then),
-            Value::of(published_base.zip(then).map(|(base, then)| base / then)),
-            seconds(clock.metric),
-            Value::ratio(ratio(sheet, (base, clock.metric), (&arm, clock.metric), lab.seed)),
-            seconds("process_cpu_ns"),
-            Value::of(middle(sheet, &arm, "collections")),
-            Value::of(middle(sheet, &arm, "relieved")),
-        ]);
-    }
-    table
+    )
 }
 
 /// A figure of the appendix, with each mode's column beside ours.

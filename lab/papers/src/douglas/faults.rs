@@ -13,6 +13,7 @@
 
 use super::bench::Bench;
 use crate::clock::UNIT;
+use crate::finding::table_by;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_campaign::cells::{cell, middle, ratio, sheet};
 use vellum_campaign::worker::area::PAGE;
@@ -109,69 +110,52 @@ impl View<'_> {
     }
 
     fn table_1(&self) -> Table {
-        let mut table = Table::new(
+        let then = |bytes: usize, at: usize| {
+            Value::of(TABLE_1.iter().find(|(size, _)| *size == bytes).map(|(_, values)| values[at]))
+        };
+        let here = |bytes: usize, method: &str| Value::of(self.a_page(bytes, method, "touch_cycles"));
+        table_by(
             &format!("Table 1: writing one byte of every page, {UNIT} a page"),
+            self.sizes,
             &[
-                ("block", "block"),
-                ("published_windows_paged", "published|Windows|paged"),
-                ("published_windows_non_paged", "|non-|paged"),
-                ("published_linux_paged", "published|Linux|paged"),
-                ("published_linux_non_paged", "|non-|paged"),
-                ("paged", "here|Linux|paged"),
-                ("populated", "|non-|paged"),
-                ("huge", "|huge|pages"),
-                ("retained", "||retained"),
-                ("cold", "|Vellum|cold"),
-                ("warm", "|Vellum|warm"),
+                ("block", "block", &|bytes| Value::text(size(*bytes))),
+                ("published_windows_paged", "published|Windows|paged", &|bytes| then(*bytes, 0)),
+                ("published_windows_non_paged", "|non-|paged", &|bytes| then(*bytes, 1)),
+                ("published_linux_paged", "published|Linux|paged", &|bytes| then(*bytes, 2)),
+                ("published_linux_non_paged", "|non-|paged", &|bytes| then(*bytes, 3)),
+                ("paged", "here|Linux|paged", &|bytes| here(*bytes, "paged")),
+                ("populated", "|non-|paged", &|bytes| here(*bytes, "populated")),
+                ("huge", "|huge|pages", &|bytes| here(*bytes, "huge")),
+                ("retained", "||retained", &|bytes| here(*bytes, "retained")),
+                ("cold", "|Vellum|cold", &|bytes| here(*bytes, "cold")),
+                ("warm", "|Vellum|warm", &|bytes| here(*bytes, "warm")),
             ],
-        );
-        for bytes in self.sizes {
-            let published = TABLE_1.iter().find(|(size, _)| size == bytes).map(|(_, values)| values);
-            let published = (0..4).map(|at| Value::of(published.map(|values| values[at])));
-            let here =
-                METHODS.iter().map(|(method, _)| Value::of(self.a_page(*bytes, method, "touch_cycles")));
-            table.rows.push([Value::text(size(*bytes))].into_iter().chain(published).chain(here).collect());
-        }
-        table
+        )
     }
 
     fn totals(&self) -> Table {
-        let mut table = Table::new(
+        let cost = |bytes: usize, method: &str| Value::of(self.a_page(bytes, method, "total_cycles"));
+        let over = |bytes: usize, above: &str, below: &str| Value::ratio(self.over(bytes, above, below));
+        let calls = |bytes: usize, method: &str| Value::of(self.calls(bytes, method));
+        let overhead = |bytes: usize| self.overhead(bytes).map_or(Value::Nothing, Value::Percent);
+        table_by(
             &format!("Allocating, writing and freeing, {UNIT} a page"),
+            self.sizes,
             &[
-                ("block", "block"),
-                ("paged", "paged"),
-                ("populated", "non-|paged"),
-                ("overhead_percent", "overhead of paging|(published: <= 36 %)"),
-                ("huge", "huge|pages"),
-                ("retained", "retained|(floor)"),
-                ("cold", "Vellum|cold"),
-                ("warm", "Vellum|warm"),
-                ("warm_calls_cycles", "Vellum warm|calls alone|a block"),
-                ("warm_over_floor", "warm / floor|[95 %]"),
-                ("paged_over_cold", "paged / cold|[95 %]"),
-                ("paged_over_warm", "paged / warm|[95 %]"),
+                ("block", "block", &|bytes| Value::text(size(*bytes))),
+                ("paged", "paged", &|bytes| cost(*bytes, "paged")),
+                ("populated", "non-|paged", &|bytes| cost(*bytes, "populated")),
+                ("overhead_percent", "overhead of paging|(published: <= 36 %)", &|bytes| overhead(*bytes)),
+                ("huge", "huge|pages", &|bytes| cost(*bytes, "huge")),
+                ("retained", "retained|(floor)", &|bytes| cost(*bytes, "retained")),
+                ("cold", "Vellum|cold", &|bytes| cost(*bytes, "cold")),
+                ("warm", "Vellum|warm", &|bytes| cost(*bytes, "warm")),
+                ("warm_calls_cycles", "Vellum warm|calls alone|a block", &|bytes| calls(*bytes, "warm")),
+                ("warm_over_floor", "warm / floor|[95 %]", &|bytes| over(*bytes, "warm", "retained")),
+                ("paged_over_cold", "paged / cold|[95 %]", &|bytes| over(*bytes, "paged", "cold")),
+                ("paged_over_warm", "paged / warm|[95 %]", &|bytes| over(*bytes, "paged", "warm")),
             ],
-        );
-        for bytes in self.sizes {
-            let cost = |method: &str| Value::of(self.a_page(*bytes, method, "total_cycles"));
-            let over = |above: &str, below: &str| Value::ratio(self.over(*bytes, above, below));
-            table.rows.push(vec![
-                Value::text(size(*bytes)),
-                cost("paged"),
-                cost("populated"),
-                self.overhead(*bytes).map_or(Value::Nothing, Value::Percent),
-                cost("huge"),
-                cost("retained"),
-                cost("cold"),
-                cost("warm"),
-                Value::of(self.calls(*bytes, "warm")),
-                over("warm", "retained"),
-                over("paged", "cold"),
-                over("paged", "warm"),
-            ]);
-        }
-        table
+        )
     }
 
     fn over(&self, bytes: usize, above: &str, below: &str) -> Option<vellum_measure::Interval> {
@@ -237,35 +221,26 @@ impl View<'_> {
     }
 
     fn scaling(&self) -> Table {
-        let mut table = Table::new(
+        let total = |bytes: usize, method: &str| Value::of(self.total(bytes, method));
+        let calls = |bytes: usize, method: &str| Value::of(self.calls(bytes, method));
+        let adjusted = |bytes: usize, method: &str| Value::of(self.adjusted(bytes, method));
+        let over = |bytes: usize| Value::ratio(self.over(bytes, "paged", "warm"));
+        let rest = |bytes: usize| Some(self.adjusted(bytes, "paged")? / self.adjusted(bytes, "warm")?);
+        table_by(
             &format!("Figure 5: allocate, write one byte of every page, free; {UNIT} a block"),
+            &self.small().collect::<Vec<_>>(),
             &[
-                ("block", "block"),
-                ("system", "system"),
-                ("user_mode", "user mode"),
-                ("system_over_user_mode", "system / user mode|[95 %]"),
-                ("system_adjusted", "adjusted|system"),
-                ("user_mode_adjusted", "|user mode"),
-                ("adjusted_ratio", "|ratio"),
-                ("system_calls", "calls alone|system"),
-                ("user_mode_calls", "|user mode"),
+                ("block", "block", &|bytes| Value::text(size(*bytes))),
+                ("system", "system", &|bytes| total(*bytes, "paged")),
+                ("user_mode", "user mode", &|bytes| total(*bytes, "warm")),
+                ("system_over_user_mode", "system / user mode|[95 %]", &|bytes| over(*bytes)),
+                ("system_adjusted", "adjusted|system", &|bytes| adjusted(*bytes, "paged")),
+                ("user_mode_adjusted", "|user mode", &|bytes| adjusted(*bytes, "warm")),
+                ("adjusted_ratio", "|ratio", &|bytes| Value::of(rest(*bytes))),
+                ("system_calls", "calls alone|system", &|bytes| calls(*bytes, "paged")),
+                ("user_mode_calls", "|user mode", &|bytes| calls(*bytes, "warm")),
             ],
-        );
-        for bytes in self.small() {
-            let [system, ours] = ["paged", "warm"].map(|method| self.adjusted(bytes, method));
-            table.rows.push(vec![
-                Value::text(size(bytes)),
-                Value::of(self.total(bytes, "paged")),
-                Value::of(self.total(bytes, "warm")),
-                Value::ratio(self.over(bytes, "paged", "warm")),
-                Value::of(system),
-                Value::of(ours),
-                Value::of(system.zip(ours).map(|(system, ours)| system / ours)),
-                Value::of(self.calls(bytes, "paged")),
-                Value::of(self.calls(bytes, "warm")),
-            ]);
-        }
-        table
+        )
     }
 
     fn figure_5(&self) -> Figure {

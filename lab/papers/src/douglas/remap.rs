@@ -4,6 +4,7 @@
 //! and the allocation of a list of four million items in one call.
 
 use super::bench::Bench;
+use crate::finding::table_by;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_campaign::cells::{cell, control, middle, ratio, sheet, twin};
 use vellum_campaign::{Arm, Cell, GLIBC, Sheet, VELLUM};
@@ -233,34 +234,24 @@ fn lists(bench: &mut Bench<'_>, finding: &mut Finding) {
     }
     let sheets = bench.campaign(&[cell("list", rounds, arms)]);
     let sheet = &sheets[0];
-    let mut table = Table::new(
-        &format!("A list of {nodes} items of 16 bytes: ms"),
-        &[
-            ("allocator", "allocator"),
-            ("alloc_ms", "malloc"),
-            ("build_ms", "malloc|and write"),
-            ("free_ms", "free"),
-            ("total_ms", "all"),
-            ("alloc_over_batch", "/ batch|malloc [95 %]"),
-            ("build_over_batch", "|and write [95 %]"),
-            ("total_over_batch", "|all [95 %]"),
-        ],
-    );
     let names: Vec<&str> = bench.peers().iter().map(|peer| peer.name).collect();
-    for arm in names.iter().copied().chain([BATCH]) {
-        let ms = |metric: &str| Value::of(middle(sheet, arm, metric).map(|ns| ns / MS));
-        let over = |metric: &str| Value::ratio(ratio(sheet, (arm, metric), (BATCH, metric), bench.seed));
-        table.rows.push(vec![
-            Value::text(arm),
-            ms("alloc_ns"),
-            ms("build_ns"),
-            ms("free_ns"),
-            ms("total_ns"),
-            over("alloc_ns"),
-            over("build_ns"),
-            over("total_ns"),
-        ]);
-    }
+    let ms = |arm: &str, metric: &str| Value::of(middle(sheet, arm, metric).map(|ns| ns / MS));
+    let over =
+        |arm: &str, metric: &str| Value::ratio(ratio(sheet, (arm, metric), (BATCH, metric), bench.seed));
+    finding.tables.push(table_by(
+        &format!("A list of {nodes} items of 16 bytes: ms"),
+        &[&names[..], &[BATCH]].concat(),
+        &[
+            ("allocator", "allocator", &|arm| Value::text(*arm)),
+            ("alloc_ms", "malloc", &|arm| ms(arm, "alloc_ns")),
+            ("build_ms", "malloc|and write", &|arm| ms(arm, "build_ns")),
+            ("free_ms", "free", &|arm| ms(arm, "free_ns")),
+            ("total_ms", "all", &|arm| ms(arm, "total_ns")),
+            ("alloc_over_batch", "/ batch|malloc [95 %]", &|arm| over(arm, "alloc_ns")),
+            ("build_over_batch", "|and write [95 %]", &|arm| over(arm, "build_ns")),
+            ("total_over_batch", "|all [95 %]", &|arm| over(arm, "total_ns")),
+        ],
+    ));
     finding
         .notes
         .extend([GLIBC, VELLUM].iter().filter_map(|arm| control(sheet, arm, "total_ns", bench.seed)));
@@ -294,7 +285,6 @@ fn lists(bench: &mut Bench<'_>, finding: &mut Finding) {
             Series::bars("free", points("free_ns")),
         ],
     });
-    finding.tables.push(table);
     finding.keep(&sheets);
 }
 

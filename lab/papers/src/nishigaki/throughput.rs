@@ -14,6 +14,7 @@
 
 use super::Run;
 use super::machine::{Arm, MEMORIES, WAYS, Way, arms, as_json, gain};
+use crate::finding::table_by;
 use crate::model::Estimation;
 use crate::model::sim::{Eviction, Report};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
@@ -67,60 +68,44 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
 }
 
 fn figure_4(memory: &str, frames: usize, arms: &[Arm], seed: u64) -> Table {
-    let mut table = Table::new(
+    let over = |arm: &Arm, peer: Option<Way>| {
+        let gain = peer.filter(|peer| *peer != arm.way).and_then(|peer| gain(arms, arm.way, peer, seed));
+        gain.map_or(Value::Nothing, Value::PercentRange)
+    };
+    let peers = "over one window for all|with the same eviction";
+    table_by(
         &format!("Figure 4, {memory} ({frames} frames for programs)"),
+        arms,
         &[
-            ("windows", "windows"),
-            ("cpu_percent", "CPU,|%"),
-            ("service_units", "service,|units"),
-            ("over_one_percent", "over one window for all|with the same eviction"),
-            ("over_lru_percent", "over LRU|of all jobs"),
+            ("windows", "windows", &|arm| Value::text(arm.way.words())),
+            ("cpu_percent", "CPU,|%", &|arm| Value::Number(arm.mean(|report| report.cpu * 100.0))),
+            ("service_units", "service,|units", &|arm| Value::Number(arm.mean(Report::service))),
+            ("over_one_percent", peers, &|arm| over(arm, arm.way.peer())),
+            ("over_lru_percent", "over LRU|of all jobs", &|arm| over(arm, Some(Way::Lru))),
         ],
-    );
-    for arm in arms {
-        let over = |peer: Option<Way>| {
-            let gain = peer.filter(|peer| *peer != arm.way).and_then(|peer| gain(arms, arm.way, peer, seed));
-            gain.map_or(Value::Nothing, Value::PercentRange)
-        };
-        table.rows.push(vec![
-            Value::text(arm.way.words()),
-            Value::Number(arm.mean(|report| report.cpu * 100.0)),
-            Value::Number(arm.mean(Report::service)),
-            over(arm.way.peer()),
-            over(Some(Way::Lru)),
-        ]);
-    }
-    table
+    )
 }
 
 fn figure_5(memory: &str, arms: &[Arm]) -> Table {
-    let mut table = Table::new(
+    let mean = |arm: &Arm, of: fn(&Report) -> f64| Value::Number(arm.mean(of));
+    table_by(
         &format!("Figure 5, {memory}"),
+        arms,
         &[
-            ("windows", "windows"),
-            ("multiprogramming", "jobs in|memory"),
-            ("ready", "jobs|ready"),
-            ("king_pages", "King's|pages"),
-            ("king_suspended_percent", "King sus-|pended, %"),
-            ("faults_per_mega_instruction", "faults in|10^6"),
-            ("paging_percent", "paging|device, %"),
-            ("bound_percent", "bound of|2.7, %"),
+            ("windows", "windows", &|arm| Value::text(arm.way.words())),
+            ("multiprogramming", "jobs in|memory", &|arm| mean(arm, |report| report.multiprogramming)),
+            ("ready", "jobs|ready", &|arm| mean(arm, |report| report.ready)),
+            ("king_pages", "King's|pages", &|arm| mean(arm, |report| report.jobs[0].pages)),
+            ("king_suspended_percent", "King sus-|pended, %", &|arm| {
+                mean(arm, |report| report.jobs[0].suspended * 100.0)
+            }),
+            ("faults_per_mega_instruction", "faults in|10^6", &|arm| {
+                mean(arm, |report| 1e6 / report.system_lifetime())
+            }),
+            ("paging_percent", "paging|device, %", &|arm| mean(arm, |report| report.paging * 100.0)),
+            ("bound_percent", "bound of|2.7, %", &|arm| mean(arm, |report| report.bound() * 100.0)),
         ],
-    );
-    for arm in arms {
-        let lifetime = |report: &Report| 1e6 / report.system_lifetime();
-        table.rows.push(vec![
-            Value::text(arm.way.words()),
-            Value::Number(arm.mean(|report| report.multiprogramming)),
-            Value::Number(arm.mean(|report| report.ready)),
-            Value::Number(arm.mean(|report| report.jobs[0].pages)),
-            Value::Number(arm.mean(|report| report.jobs[0].suspended * 100.0)),
-            Value::Number(arm.mean(lifetime)),
-            Value::Number(arm.mean(|report| report.paging * 100.0)),
-            Value::Number(arm.mean(|report| report.bound() * 100.0)),
-        ]);
-    }
-    table
+    )
 }
 
 fn goals_of(memory: &str, squeezed: bool, arms: &[Arm], seed: u64) -> Vec<Goal> {

@@ -3,9 +3,10 @@
 //! A special build of the clients counts allocations, under libgc at the canonical heap size. Words and
 //! objects are compared instead of MB: a word is twice as wide here, so MB would be twice the paper's.
 
-use super::client::CLIENTS;
+use super::client::{CLIENTS, Client};
 use super::lab::{Lab, keep};
-use super::published::WORD_BYTES;
+use super::published::{Basics, WORD_BYTES};
+use crate::finding::table_by;
 use crate::workshop::{Build, Collector};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_campaign::Sheet;
@@ -45,46 +46,37 @@ fn figure(sheets: &[Sheet], client: &str, metric: &str) -> Option<f64> {
 }
 
 fn table_2(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
-    let mut table = Table::new(
-        "Table 2: published | ours; collections at the canonical heap size under libgc",
+    let title = "Table 2: published | ours; collections at the canonical heap size under libgc";
+    let missing = " (libgc is not here: only what was published)";
+    let ours = |client: &Client, metric: &str| figure(sheets, client.name, metric);
+    let words = |client: &Client, metric: &str, unit: f64| {
+        Value::of(ours(client, metric).map(|bytes| bytes / OUR_WORD_BYTES / unit))
+    };
+    let live =
+        |client: &Client| ours(client, "live_objects").filter(|_| ours(client, "collections") != Some(0.0));
+    let then = |client: &Client, of: fn(&Basics) -> f64| Value::Number(of(&client.published().basics));
+    table_by(
+        &[title, if lab.has(Collector::Libgc) { "" } else { missing }].concat(),
+        &CLIENTS,
         &[
-            ("client", "client"),
-            ("heap_mib", "heap|MiB"),
-            ("published_allocated_mwords", "alloc.|M words"),
-            ("allocated_mwords", "|ours"),
-            ("published_live_kwords", "most live|K words"),
-            ("live_kwords", "|ours"),
-            ("published_collections", "# of|GCs"),
-            ("collections", "|ours"),
-            ("published_collection_ms", "GC|ms"),
-            ("collection_ms", "|ours"),
-            ("published_live_objects", "live obj.|a GC"),
-            ("live_objects", "|ours"),
+            ("client", "client", &|one| Value::text(one.title)),
+            ("heap_mib", "heap|MiB", &|one| Value::Count(one.heap_mib as usize)),
+            ("published_allocated_mwords", "alloc.|M words", &|one| {
+                then(one, |basics| basics.allocated_mb / WORD_BYTES)
+            }),
+            ("allocated_mwords", "|ours", &|one| words(one, "allocated_bytes", 1e6)),
+            ("published_live_kwords", "most live|K words", &|one| {
+                then(one, |basics| basics.live_kb / WORD_BYTES)
+            }),
+            ("live_kwords", "|ours", &|one| words(one, "live_bytes_max", 1e3)),
+            ("published_collections", "# of|GCs", &|one| then(one, |basics| basics.collections)),
+            ("collections", "|ours", &|one| Value::of(ours(one, "collections"))),
+            ("published_collection_ms", "GC|ms", &|one| then(one, |basics| basics.collection_ms)),
+            ("collection_ms", "|ours", &|one| Value::of(collection_ms(sheets, one.name))),
+            ("published_live_objects", "live obj.|a GC", &|one| then(one, |basics| basics.live_objects)),
+            ("live_objects", "|ours", &|one| Value::of(live(one))),
         ],
-    );
-    for client in &CLIENTS {
-        let (basics, ours) = (client.published().basics, |metric: &str| figure(sheets, client.name, metric));
-        let words =
-            |metric: &str, unit: f64| Value::of(ours(metric).map(|bytes| bytes / OUR_WORD_BYTES / unit));
-        table.rows.push(vec![
-            Value::text(client.title),
-            Value::Count(client.heap_mib as usize),
-            Value::Number(basics.allocated_mb / WORD_BYTES),
-            words("allocated_bytes", 1e6),
-            Value::Number(basics.live_kb / WORD_BYTES),
-            words("live_bytes_max", 1e3),
-            Value::Number(basics.collections),
-            Value::of(ours("collections")),
-            Value::Number(basics.collection_ms),
-            Value::of(collection_ms(sheets, client.name)),
-            Value::Number(basics.live_objects),
-            Value::of(ours("live_objects").filter(|_| ours("collections") != Some(0.0))),
-        ]);
-    }
-    if !lab.has(Collector::Libgc) {
-        table.title.push_str(" (libgc is not here: only what was published)");
-    }
-    table
+    )
 }
 
 /// The collector's time divided by the number of collections, including sweeping between them, as in the

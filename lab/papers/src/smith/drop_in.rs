@@ -11,6 +11,7 @@
 
 use super::client::CLIENTS;
 use super::lab::{COLLECTOR, CPU, Lab, Place, View, keep, name, sum};
+use crate::finding::table_by;
 use crate::workshop::{Build, Collector};
 use crate::{Bound, Finding, Goal, Table, Value};
 use std::path::{Path, PathBuf};
@@ -128,62 +129,44 @@ fn named(said: &str) -> Option<PathBuf> {
 }
 
 fn times(view: &View<'_>, places: &[Place<'_>]) -> Table {
-    let mut table = Table::new(
+    let theirs = Collector::Libgc.name();
+    let split = |at: Place<'_>, arm: &str| sum(view.split(at, arm), DIGITS);
+    let over = |at: Place<'_>, arm: &str, metric: &str| Value::ratio(view.over(at, arm, metric));
+    table_by(
         "The same executable with either library: time",
+        places,
         &[
-            ("client", "client"),
-            ("heap_mib", "heap|MiB"),
-            ("libgc_s", "libgc|client + GC, s"),
-            ("vellum_libgc_s", "Vellum's|client + GC, s"),
-            ("total_ratio", "Vellum's / libgc's|total [95 %]"),
-            ("collector_ratio", "|collector [95 %]"),
-            ("control_ratio", "A/A|total [95 %]"),
+            ("client", "client", &|(client, _)| Value::text(client.title)),
+            ("heap_mib", "heap|MiB", &|(_, mib)| Value::Count(*mib as usize)),
+            ("libgc_s", "libgc|client + GC, s", &|at| split(*at, theirs)),
+            ("vellum_libgc_s", "Vellum's|client + GC, s", &|at| split(*at, OURS)),
+            ("total_ratio", "Vellum's / libgc's|total [95 %]", &|at| over(*at, OURS, CPU)),
+            ("collector_ratio", "|collector [95 %]", &|at| over(*at, OURS, COLLECTOR)),
+            ("control_ratio", "A/A|total [95 %]", &|at| over(*at, &twin(theirs), CPU)),
         ],
-    );
-    for &(client, mib) in places {
-        let at = (client, mib);
-        table.rows.push(vec![
-            Value::text(client.title),
-            Value::Count(mib as usize),
-            sum(view.split(at, Collector::Libgc.name()), DIGITS),
-            sum(view.split(at, OURS), DIGITS),
-            Value::ratio(view.over(at, OURS, CPU)),
-            Value::ratio(view.over(at, OURS, COLLECTOR)),
-            Value::ratio(view.over(at, &twin(Collector::Libgc.name()), CPU)),
-        ]);
-    }
-    table
+    )
 }
 
 fn rest(view: &View<'_>, places: &[Place<'_>]) -> Table {
-    let mut table = Table::new(
+    let theirs = Collector::Libgc.name();
+    let of = |at: Place<'_>, arm: &str, metric: &str, unit: f64| {
+        Value::of(view.figure(at, arm, metric).map(|of| of / unit))
+    };
+    table_by(
         "The same: memory, collections and pauses; libgc | Vellum's",
+        places,
         &[
-            ("client", "client"),
-            ("heap_mib", "heap|MiB"),
-            ("libgc_peak_mib", "peak|MiB"),
-            ("vellum_libgc_peak_mib", "|Vellum's"),
-            ("peak_ratio", "|ratio [95 %]"),
-            ("libgc_collections", "GCs|"),
-            ("vellum_libgc_collections", "|Vellum's"),
-            ("libgc_pause_max_ms", "longest|pause, ms"),
-            ("vellum_libgc_pause_max_ms", "|Vellum's"),
+            ("client", "client", &|(client, _)| Value::text(client.title)),
+            ("heap_mib", "heap|MiB", &|(_, mib)| Value::Count(*mib as usize)),
+            ("libgc_peak_mib", "peak|MiB", &|at| of(*at, theirs, PEAK, MIB)),
+            ("vellum_libgc_peak_mib", "|Vellum's", &|at| of(*at, OURS, PEAK, MIB)),
+            ("peak_ratio", "|ratio [95 %]", &|at| Value::ratio(view.over(*at, OURS, PEAK))),
+            ("libgc_collections", "GCs|", &|at| of(*at, theirs, "collections", 1.0)),
+            ("vellum_libgc_collections", "|Vellum's", &|at| of(*at, OURS, "collections", 1.0)),
+            ("libgc_pause_max_ms", "longest|pause, ms", &|at| of(*at, theirs, "pause_max_ns", MILLIS)),
+            ("vellum_libgc_pause_max_ms", "|Vellum's", &|at| of(*at, OURS, "pause_max_ns", MILLIS)),
         ],
-    );
-    for &(client, mib) in places {
-        let at = (client, mib);
-        let both = |metric: &str, unit: f64| {
-            [Collector::Libgc.name(), OURS]
-                .map(|arm| Value::of(view.figure(at, arm, metric).map(|of| of / unit)))
-        };
-        let mut row = vec![Value::text(client.title), Value::Count(mib as usize)];
-        row.extend(both(PEAK, MIB));
-        row.push(Value::ratio(view.over(at, OURS, PEAK)));
-        row.extend(both("collections", 1.0));
-        row.extend(both("pause_max_ns", MILLIS));
-        table.rows.push(row);
-    }
-    table
+    )
 }
 
 fn goals(view: &View<'_>, places: &[Place<'_>]) -> Vec<Goal> {

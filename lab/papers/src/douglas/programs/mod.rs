@@ -15,6 +15,7 @@ mod rows;
 mod sources;
 
 use super::bench::Bench;
+use crate::finding::table_by;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use rows::Row;
 use vellum_campaign::cells::{cell, middle, ratio, sheet, twin};
@@ -175,39 +176,28 @@ fn saved(ratio: Interval, scale: f64) -> Interval {
 }
 
 fn table(rows: &[Judged]) -> Table {
-    let mut table = Table::new(
+    let verdicts = |row: &Judged| {
+        let words: Vec<&str> = row.goals().iter().map(|goal| goal.verdict.word()).collect();
+        words.join(" / ")
+    };
+    let improvement = |row: &Judged| row.improvement().map_or(Value::Nothing, Value::PercentRange);
+    table_by(
         "Table 2: whole programs, CPU time",
+        rows,
         &[
-            ("test", "test"),
-            ("published", "published|(its like)"),
-            ("peak_glibc_mib", "peak MiB|glibc"),
-            ("peak_vellum_mib", "|vellum"),
-            ("cpu_s", "CPU s|glibc"),
-            ("improvement_percent", "improvement|[95 %]"),
-            ("control_percent", "A/A|within %"),
-            ("faults", "faults|for memory"),
-            ("ceiling_percent", "ceiling|% of CPU"),
-            ("recovered", "recovered share|[95 %]"),
-            ("verdicts", "half / not slower / peak"),
+            ("test", "test", &|row| Value::text(&*row.name)),
+            ("published", "published|(its like)", &|row| Value::text(row.published)),
+            ("peak_glibc_mib", "peak MiB|glibc", &|row| Value::of(row.peak.map(|(glibc, _)| glibc / MIB))),
+            ("peak_vellum_mib", "|vellum", &|row| Value::of(row.peak.map(|(_, ours)| ours / MIB))),
+            ("cpu_s", "CPU s|glibc", &|row| Value::of(row.cpu_ns.map(|ns| ns / 1e9))),
+            ("improvement_percent", "improvement|[95 %]", &improvement),
+            ("control_percent", "A/A|within %", &|row| Value::of(row.noise())),
+            ("faults", "faults|for memory", &|row| Value::of(row.faults)),
+            ("ceiling_percent", "ceiling|% of CPU", &|row| Value::of(row.ceiling().map(|part| part * 100.0))),
+            ("recovered", "recovered share|[95 %]", &|row| Value::ratio(row.recovered())),
+            ("verdicts", "half / not slower / peak", &|row| Value::text(verdicts(row))),
         ],
-    );
-    for row in rows {
-        let verdicts: Vec<&str> = row.goals().iter().map(|goal| goal.verdict.word()).collect();
-        table.rows.push(vec![
-            Value::text(&*row.name),
-            Value::text(row.published),
-            Value::of(row.peak.map(|(glibc, _)| glibc / MIB)),
-            Value::of(row.peak.map(|(_, ours)| ours / MIB)),
-            Value::of(row.cpu_ns.map(|ns| ns / 1e9)),
-            row.improvement().map_or(Value::Nothing, Value::PercentRange),
-            Value::of(row.noise()),
-            Value::of(row.faults),
-            Value::of(row.ceiling().map(|share| share * 100.0)),
-            Value::ratio(row.recovered()),
-            Value::text(verdicts.join(" / ")),
-        ]);
-    }
-    table
+    )
 }
 
 fn figures(rows: &[Judged]) -> Vec<Figure> {
