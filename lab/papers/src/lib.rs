@@ -16,7 +16,7 @@
 //! another's run. The arms run by turns in random order, and the JSON has all runs. The timings of [`bates`]
 //! are made in this process.
 //!
-//! The experiments are not part of `vellum`, which only starts `vellum-papers` (`main.rs`, [`options`]).
+//! The experiments are not part of `vellum`, which only starts `vellum-papers` (`main.rs`).
 //!
 //! The crate root has the common parts: [`Finding`] (tables, figures and goals), options, progress, reports,
 //! the `workshop` that compiles the clients, the `clock`. Each paper is a module:
@@ -36,7 +36,7 @@ mod figure;
 mod finding;
 pub mod model;
 pub mod nishigaki;
-pub mod options;
+mod options;
 mod progress;
 mod report;
 pub mod smith;

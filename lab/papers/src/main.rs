@@ -3,7 +3,7 @@
 //! The experiments are in this package's library; this file has the command line, the progress bar and the
 //! output files. Workers are this executable again, started by a subcommand that the help does not list.
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,6 @@ use vellum_papers::bates::{self, BasesError};
 use vellum_papers::cooper;
 use vellum_papers::douglas::{self, Bench, Places, work};
 use vellum_papers::nishigaki;
-use vellum_papers::options::Papers;
 use vellum_papers::smith::{self, WorkshopError};
 use vellum_papers::{Common, Finding, Progress, write_figures};
 use vellum_process::Interrupt;
@@ -43,6 +42,24 @@ enum Failure {
 struct Args {
     #[command(subcommand)]
     source: Papers,
+}
+
+/// The paper whose experiments are run.
+#[derive(Debug, Subcommand)]
+enum Papers {
+    Douglas(douglas::Options),
+    Bates(bates::Options),
+    Smith(smith::Options),
+    Nishigaki(nishigaki::Options),
+    Cooper(cooper::Options),
+    /// Do one part of an experiment's work, and print its figures as a line of JSON.
+    #[command(hide = true)]
+    Work {
+        /// The name of the work.
+        name: String,
+        /// Its parameters, name=value.
+        words: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {

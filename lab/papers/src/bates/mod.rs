@@ -29,17 +29,49 @@ mod collector;
 mod slow;
 mod stamp;
 
-pub use crate::options::bates::{Experiment, Options};
 pub use bases::BasesError;
 
-use crate::{Finding, Progress, Report, Scale};
+use crate::options::chosen;
+use crate::{Common, Finding, Progress, Report, Scale};
 use bases::Bases;
+use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
+use std::path::PathBuf;
 use vellum_measure::Series;
 use vellum_report::plot::{Plot, PlotError};
 
 /// Name and version of the JSON.
 pub const SCHEMA: &str = "vellum.papers.bates/1";
+
+/// Run the experiments of Bates 1999 ("Reliable Benchmarking with Limbo on Inferno") on this machine.
+///
+/// Measures a thousand empty timings under each kind of stamp, prints the paper's figures beside ours, and
+/// reports for each experiment whether Vellum's goal is met. Takes a few seconds.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Options {
+    /// The options of all papers.
+    #[command(flatten)]
+    pub common: Common,
+
+    /// Also write every observation as lines, for vellum plot and vellum obs; "-" is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+
+    /// Report only this experiment; can be given several times.
+    #[arg(long, value_name = "EXPERIMENT")]
+    pub only: Vec<Experiment>,
+}
+
+/// The experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Experiment {
+    /// Figures 1 to 4: a stamp that is a system call and a conversion from text.
+    Slow,
+    /// Figures 10 to 12: a stamp of a few instructions.
+    Builtin,
+    /// Figures 5 to 9, and 12: a collector's slices, idle collection, yielding, held off.
+    Collector,
+}
 
 /// Runs the experiments of the options, in the paper's order; `found` is called after each. Also returns
 /// every BASE, one for each round, which the JSON has in schema `vellum.observations/1`. Labels: the kind of
@@ -56,7 +88,7 @@ pub fn run(
     let seed = options.common.seed();
     let bases = Bases::measure(scale, seed, progress)?;
     let mut findings = Vec::new();
-    for experiment in options.experiments() {
+    for experiment in chosen(&options.only) {
         let one = match experiment {
             Experiment::Slow => slow::run(&bases, scale, progress),
             Experiment::Builtin => builtin::run(&bases),

@@ -25,10 +25,10 @@ mod real;
 mod table1;
 mod throughput;
 
-pub use crate::options::nishigaki::{Experiment, Options};
 pub use real::{JOB, job};
 
-use crate::{Finding, Progress, Report, Scale};
+use crate::{Common, Finding, Progress, Report, Scale};
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
 /// Name and version of the JSON.
@@ -55,6 +55,52 @@ impl Run<'_> {
 
 const SEEDS: usize = 13;
 const SEEDS_QUICK: usize = 3;
+
+/// Run the experiments of Nishigaki 1981 ("Experiments on the Knee Criterion in a Multiprogrammed Computer
+/// System").
+///
+/// Prints each published table or figure beside ours, and reports for each whether Vellum's goal is met. The
+/// machine of the paper is simulated from seeds: its results are the same everywhere. Takes about two
+/// minutes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Options {
+    /// The options of all papers.
+    #[command(flatten)]
+    pub common: Common,
+
+    /// Also run the throughput experiment as real processes, against the kernel's own reclaim: needs root;
+    /// makes (and removes) a zram disk to swap to and a memory cgroup; takes some minutes.
+    #[arg(long)]
+    pub real: bool,
+
+    /// Run only this experiment; can be given several times.
+    #[arg(long, value_name = "EXPERIMENT")]
+    pub only: Vec<Experiment>,
+}
+
+/// The experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Experiment {
+    /// Figure 2: the curves of the synthetic programs.
+    Curves,
+    /// Table 1: estimated windows beside the optimal ones.
+    Table1,
+    /// Figures 4 and 5: six jobs under two memory sizes.
+    Throughput,
+    /// Real processes against the kernel's own reclaim; the same as --real.
+    Real,
+}
+
+impl Options {
+    /// The chosen experiments, in the paper's order. Real processes run only if named.
+    fn experiments(&self) -> Vec<Experiment> {
+        let is_chosen = |experiment: &&Experiment| match experiment {
+            Experiment::Real => self.real || self.only.contains(experiment),
+            _ => self.only.is_empty() || self.only.contains(experiment),
+        };
+        Experiment::value_variants().iter().filter(is_chosen).copied().collect()
+    }
+}
 
 /// Runs the experiments of the options, in the paper's order; `found` is called after each.
 pub fn run(

@@ -1,35 +1,7 @@
-//! The command line of `vellum papers`: `vellum` passes its arguments to `vellum-papers`, which parses them.
-//!
-//! A paper's own options are its experiments and their extra settings; other options are common to all
-//! papers.
+//! The options of all papers. A paper's module has its own: its experiments and their settings.
 
-pub mod bates;
-pub mod cooper;
-pub mod douglas;
-pub mod nishigaki;
-pub mod smith;
-
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
-
-/// The paper whose experiments are run.
-#[derive(Debug, Subcommand)]
-#[allow(missing_docs, reason = "the help of each is that of its options")]
-pub enum Papers {
-    Douglas(douglas::Options),
-    Bates(bates::Options),
-    Smith(smith::Options),
-    Nishigaki(nishigaki::Options),
-    Cooper(cooper::Options),
-    /// Do one part of an experiment's work, and print its figures as a line of JSON.
-    #[command(hide = true)]
-    Work {
-        /// The name of the work.
-        name: String,
-        /// Its parameters, name=value.
-        words: Vec<String>,
-    },
-}
 
 /// The options of all papers.
 #[derive(Debug, Clone, Default, Args)]
@@ -87,19 +59,19 @@ impl Scale {
     }
 
     /// Its name in reports.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.pick("full", "quick", "tiny")
     }
 }
 
 /// The chosen experiments, in the order of their declaration, which is the paper's; all, if none was chosen.
-pub fn asked<E: ValueEnum + PartialEq + Copy>(only: &[E]) -> Vec<E> {
+pub(crate) fn chosen<E: ValueEnum + PartialEq + Copy>(only: &[E]) -> Vec<E> {
     let asked = |experiment: &&E| only.is_empty() || only.contains(experiment);
     E::value_variants().iter().filter(asked).copied().collect()
 }
 
 /// An experiment's name on the command line.
-pub fn name(experiment: impl ValueEnum) -> String {
+pub(crate) fn name(experiment: impl ValueEnum) -> String {
     // No experiment is hidden from the command line.
     experiment.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
@@ -110,8 +82,8 @@ mod tests {
 
     #[test]
     fn experiments_run_in_the_papers_order() {
-        use douglas::Experiment::{Faults, Remap};
-        assert_eq!(asked::<douglas::Experiment>(&[]).len(), 5);
-        assert_eq!(asked(&[Remap, Faults]), [Faults, Remap]);
+        use crate::douglas::Experiment::{self, Faults, Remap};
+        assert_eq!(chosen::<Experiment>(&[]).len(), 5);
+        assert_eq!(chosen(&[Remap, Faults]), [Faults, Remap]);
     }
 }
