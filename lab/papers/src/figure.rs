@@ -61,7 +61,7 @@ impl Series {
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
     /// File name without ending.
-    pub name: &'static str,
+    pub name: String,
     /// The title.
     pub title: String,
     /// The horizontal scale.
@@ -90,7 +90,7 @@ mod tests {
     fn a_figure_shows_its_labels_and_skips_points_outside_its_scale() {
         let sizes = |y: f64| vec![(4096.0, y), (1048576.0, 10.0 * y), (1073741824.0, 0.0)];
         let figure = Figure {
-            name: "f",
+            name: "f".into(),
             title: "Costs".into(),
             x: Axis::Bytes("block size".into()),
             y: Axis::Log("cycles per page".into()),

@@ -173,7 +173,7 @@ pub fn write_figures(finding: &Finding, folder: &Path) -> Result<Vec<PathBuf>, F
     };
     std::fs::create_dir_all(folder).map_err(failed(folder))?;
     let drawings = finding.drawings.iter().map(|(name, plot)| (*name, plot.svg()));
-    let figures = finding.figures.iter().map(|figure| (figure.name, figure.svg()));
+    let figures = finding.figures.iter().map(|figure| (&*figure.name, figure.svg()));
     let write = |(name, svg): (&str, String)| {
         let path = folder.join(name).with_extension("svg");
         std::fs::write(&path, svg).map_err(failed(&path)).map(|()| path)

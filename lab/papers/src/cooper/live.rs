@@ -107,11 +107,7 @@ fn tell(lab: &Lab<'_>, client: &Client, points: &Points, table: &mut Table, find
     let end = plot.last().map_or(0.0, |(allocated, _)| *allocated);
     let line = |part: f64| vec![(0.0, part * memory / mib), (end, part * memory / mib)];
     finding.figures.push(Figure {
-        name: match client.name {
-            "compiler" => "cooper-figure1",
-            "sort" => "cooper-figure5",
-            _ => "cooper-figure9",
-        },
+        name: format!("cooper-figure{}", client.figures[0]),
         title: format!("Figure {}: live size over allocation, {}", client.figures[0], client.name),
         x: Axis::Linear("MiB allocated".into()),
         y: Axis::Linear("MiB alive".into()),

@@ -35,16 +35,6 @@ const UNTUNED: &str = "knee, paged by the kernel";
 const PAGE_BYTES: f64 = 4096.0;
 const ROUNDS: usize = 3;
 
-/// The figures' files: results, original without copy-back, modified with it.
-const FILES: [(&str, Place, [&str; 3]); 6] = [
-    ("compiler", Place::Kernel, ["cooper-figure2", "cooper-figure3", "cooper-figure4"]),
-    ("sort", Place::Kernel, ["cooper-figure6", "cooper-figure7", "cooper-figure8"]),
-    ("primes", Place::Kernel, ["cooper-figure10", "cooper-figure11", "cooper-figure12"]),
-    ("compiler", Place::Pager, ["cooper-figure2-pager", "cooper-figure3-pager", "cooper-figure4-pager"]),
-    ("sort", Place::Pager, ["cooper-figure6-pager", "cooper-figure7-pager", "cooper-figure8-pager"]),
-    ("primes", Place::Pager, ["cooper-figure10-pager", "cooper-figure11-pager", "cooper-figure12-pager"]),
-];
-
 /// Rows that count pages: the name, the paper's rows, and the function that counts.
 type Count = fn(&Sheet, &str) -> Option<f64>;
 type Rows = &'static [(&'static str, &'static [usize], Count)];
@@ -312,11 +302,7 @@ fn table(client: &Client, place: Place, sheet: &Sheet, published: &Appendix, our
 
 /// Times as bars, relative to the baseline's.
 fn figures(lab: &Lab<'_>, client: &Client, place: Place, sheet: &Sheet, base: &str) -> Vec<Figure> {
-    let Some((.., files)) = FILES.iter().find(|(name, there, _)| *name == client.name && *there == place)
-    else {
-        return Vec::new();
-    };
-    let metric = lab.clock(place).metric;
+    let (metric, by) = (lab.clock(place).metric, if place == Place::Pager { "-pager" } else { "" });
     let of = |strategy: Strategy, after: After| {
         columns(lab).into_iter().map(move |mode| (strategy, mode, after)).collect::<Vec<_>>()
     };
@@ -348,7 +334,7 @@ fn figures(lab: &Lab<'_>, client: &Client, place: Place, sheet: &Sheet, base: &s
         }
         let names = part.iter().map(|(strategy, mode, _)| format!("{} {}", strategy.name(), mode.name()));
         out.push(Figure {
-            name: files[at],
+            name: format!("cooper-figure{}{by}", client.figures[at + 1]),
             title: format!("Figure {}: {}, {}", client.figures[at + 1], client.name, titles[at]),
             x: Axis::Names("strategy and mode".into(), names.collect()),
             y: Axis::Linear("time, over original NP with copy-back".into()),

@@ -77,7 +77,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     }
     let short = ["8 MiB used", "8 MiB calls", "8 MiB first", "resize used", "resize call", "resize first"];
     let figure = Figure {
-        name: "douglas-claims",
+        name: "douglas-claims".into(),
         title: "The abstract's claims".into(),
         x: Axis::Names("operation".into(), short.map(str::to_owned).to_vec()),
         y: Axis::Log(UNIT.into()),

@@ -248,7 +248,7 @@ impl View<'_> {
             self.small().filter_map(|bytes| Some((bytes as f64, of(bytes)?))).collect()
         };
         Figure {
-            name: "douglas-figure5",
+            name: "douglas-figure5".into(),
             title: "Figure 5: scaling with block size".into(),
             x: Axis::Bytes("block size".into()),
             y: Axis::Log(format!("{UNIT} a block")),
@@ -276,7 +276,7 @@ impl View<'_> {
         let level =
             |value: f64| ends.map_or(Vec::new(), |(a, b)| vec![(*a as f64, value), (*b as f64, value)]);
         Figure {
-            name: "douglas-figure3",
+            name: "douglas-figure3".into(),
             title: "Figure 3: what paging adds to allocating, writing and freeing a block".into(),
             x: Axis::Bytes("block size".into()),
             y: Axis::Linear("overhead over non-paged (%)".into()),
@@ -295,7 +295,7 @@ impl View<'_> {
         series.push(Series::published("published, Linux paged", published(2)));
         series.push(Series::published("published, Linux non-paged", published(3)));
         Figure {
-            name: "douglas-figure4",
+            name: "douglas-figure4".into(),
             title: "Figure 4: the first touch of a page".into(),
             x: Axis::Bytes("block size".into()),
             y: Axis::Log(format!("{UNIT} a page")),

@@ -76,7 +76,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     // The paper's plot has no figures; its text gives the start of the line and its decline to this size.
     let published = vec![(f64::from(1 << BIN_FIRST), 2.0), (f64::from(256u32 << 10), 1.0)];
     let mut finding = Finding { tables: vec![table], goals, figures: vec![Figure {
-            name: "douglas-figure6",
+            name: "douglas-figure6".into(),
             title: "Figure 6: speed-up by block size in a random mix".into(),
             x: Axis::Bytes("block size".into()),
             y: Axis::Log("times as fast with the page layer".into()),

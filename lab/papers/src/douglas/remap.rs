@@ -115,7 +115,7 @@ fn vectors(bench: &mut Bench<'_>, finding: &mut Finding) {
         sizes.iter().filter_map(point).collect()
     };
     finding.figures.push(Figure {
-        name: "douglas-vector",
+        name: "douglas-vector".into(),
         title: "A vector grown one value at a time".into(),
         x: Axis::Bytes("final size".into()),
         y: Axis::Log("ms".into()),
@@ -204,7 +204,7 @@ fn moves(bench: &mut Bench<'_>, finding: &mut Finding) {
         sizes.iter().filter_map(point).collect()
     };
     finding.figures.push(Figure {
-        name: "douglas-moves",
+        name: "douglas-moves".into(),
         title: "Contents moved from block to block".into(),
         x: Axis::Bytes("block size".into()),
         y: Axis::Log("µs".into()),
@@ -272,7 +272,7 @@ fn lists(bench: &mut Bench<'_>, finding: &mut Finding) {
         arms.filter_map(|(place, arm)| Some((place as f64, middle(sheet, arm, metric)? / MS))).collect()
     };
     finding.figures.push(Figure {
-        name: "douglas-list",
+        name: "douglas-list".into(),
         title: "A list of items, one by one and in one batch".into(),
         x: Axis::Names(
             "allocator".into(),

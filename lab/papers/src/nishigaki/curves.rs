@@ -112,11 +112,7 @@ fn figure(synthetic: Synthetic, truth: &[Turner]) -> Figure {
     };
     let (pe, lt) = (Criterion::ProcessorEfficiency, Criterion::Lifetime);
     Figure {
-        name: match synthetic {
-            Synthetic::S1 => "nishigaki-figure2-s1",
-            Synthetic::S2 => "nishigaki-figure2-s2",
-            Synthetic::S3 => "nishigaki-figure2-s3",
-        },
+        name: format!("nishigaki-figure2-{}", synthetic.name().to_lowercase()),
         title: format!("Figure 2: {}", synthetic.name()),
         x: Axis::Linear("window (10^6 instructions)".to_owned()),
         y: Axis::Linear("pages".to_owned()),

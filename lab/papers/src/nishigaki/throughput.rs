@@ -154,7 +154,7 @@ fn drawn() -> Vec<Way> {
 }
 
 fn figures(all: &[Vec<Arm>]) -> Vec<Figure> {
-    let figure = |name, title: &str, y: &str, of: fn(&Report) -> f64| {
+    let figure = |name: &str, title: &str, y: &str, of: fn(&Report) -> f64| {
         let bars = |arms: &Vec<Arm>| {
             let places = drawn().into_iter().enumerate().filter_map(|(place, way)| {
                 let arm = arms.iter().find(|arm| arm.way == way)?;
@@ -164,7 +164,7 @@ fn figures(all: &[Vec<Arm>]) -> Vec<Figure> {
         };
         let names = drawn().into_iter().map(|way| way.words().replace(", at once", "")).collect();
         Figure {
-            name,
+            name: name.into(),
             title: title.to_owned(),
             x: Axis::Names("windows".to_owned(), names),
             y: Axis::Linear(y.to_owned()),

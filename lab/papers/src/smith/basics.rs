@@ -129,7 +129,7 @@ fn figure_3(sheets: &[Sheet]) -> Figure {
     };
     let labels = ["1 word", "2 words", "3 words", "4 and more", "atomic"];
     Figure {
-        name: "smith-figure3",
+        name: "smith-figure3".into(),
         title: "Figure 3: objects by size".into(),
         x: Axis::Names("client".into(), CLIENTS.map(|client| client.title.to_owned()).to_vec()),
         y: Axis::Linear("percent of objects".into()),

@@ -121,7 +121,7 @@ fn figure_2(lab: &Lab<'_>, sheets: &[Sheet]) -> Figure {
         published("BDW + word, 1998", |client| client.published().slowdown.1),
     ];
     Figure {
-        name: "smith-figure2",
+        name: "smith-figure2".into(),
         title: "Figure 2: client time over libgc's (BDW's)".into(),
         x: Axis::Names("client".into(), CLIENTS.map(|client| client.title.to_owned()).to_vec()),
         y: Axis::Linear("percent".into()),

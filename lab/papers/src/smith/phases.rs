@@ -143,7 +143,7 @@ fn figure_4(sheets: &[Sheet], plan: &str) -> Figure {
         ]
     });
     Figure {
-        name: "smith-figure4",
+        name: "smith-figure4".into(),
         title: "Figure 4: share of the collections' time".into(),
         x: Axis::Names("client".into(), CLIENTS.map(|client| client.title.to_owned()).to_vec()),
         y: Axis::Linear("percent".into()),

@@ -35,10 +35,3 @@ fn every_experiment_runs() {
     assert_eq!(entries.len(), series.len());
     assert!(entries.iter().all(|entry| matches!(entry, Entry::Series(series) if series.name == "BASE")));
 }
-
-#[test]
-fn one_experiment_can_be_chosen() {
-    let options = Options { only: vec![vellum_papers::bates::Experiment::Builtin], ..Options::default() };
-    let (report, _) = run(&options, Scale::Tiny, &mut |_| (), |_| ()).expect("some clock can be read");
-    assert_eq!(report.experiments.len(), 1);
-}

@@ -208,7 +208,7 @@ fn figures(rows: &[Judged]) -> Vec<Figure> {
     };
     vec![
         Figure {
-            name: "douglas-table2",
+            name: "douglas-table2".into(),
             title: "Table 2: CPU time saved, and what could be saved at all".into(),
             x: Axis::Names("program".into(), names.clone()),
             y: Axis::Linear("% of the CPU time under glibc".into()),
@@ -218,7 +218,7 @@ fn figures(rows: &[Judged]) -> Vec<Figure> {
             ],
         },
         Figure {
-            name: "douglas-table2-memory",
+            name: "douglas-table2-memory".into(),
             title: "Table 2: peak memory of the largest process".into(),
             x: Axis::Names("program".into(), names),
             y: Axis::Linear("MiB".into()),
