@@ -28,9 +28,6 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
         finding.notes.push(format!("not measured: {why}"));
         return finding;
     }
-    if !lab.has_sizing() {
-        return finding;
-    }
     let mut table = Table::new(
         "Paged by the kernel, the library's own mode",
         &[
@@ -60,10 +57,7 @@ fn one(lab: &mut Lab<'_>, client: &'static Client, table: &mut Table, finding: &
         if lab.scale != Scale::Full {
             // The better of the paper's parameters, by a run of each.
             let sizing = strategy.published(client.name, mode);
-            let ready = sizing.and_then(|sizing| {
-                Some((sizing, lab.ready(client, &Setting { sizing, mode, after }, place)?))
-            });
-            let Some((sizing, ready)) = ready else { continue };
+            let Some(ready) = lab.ready(client, &Setting { sizing, mode, after }, place) else { continue };
             tried += 1;
             match ready.run().ok().and_then(|metrics| metrics.get(lab.clock(place).metric)) {
                 Some(ns) if best.is_none_or(|(least, _)| ns < least) => best = Some((ns, sizing)),

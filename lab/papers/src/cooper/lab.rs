@@ -10,7 +10,6 @@ use crate::workshop::{Build, Collector, Plan, Workshop};
 use crate::{Progress, Scale};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::path::Path;
 use std::time::Duration;
 use vellum_campaign::{Ended, Launch, Sheet};
 use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
@@ -40,8 +39,6 @@ pub(super) struct Clock {
 struct Has {
     /// The plan, or the reason why it is missing.
     plan: Result<(), String>,
-    sizing: bool,
-    modes: bool,
     /// Whether Vellum pages heaps, or the reason why not.
     paged: Result<(), String>,
 }
@@ -67,20 +64,12 @@ impl<'a> Lab<'a> {
     pub(super) fn new(
         options: &'a Options,
         scale: Scale,
-        library: &Path,
         workshop: Workshop,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> Self {
         let size =
             Size { memory_mib: options.memory_mib(scale), work: scale.pick(100, WORK_QUICK, WORK_QUICK) };
-        let said = std::fs::read(library).unwrap_or_default();
-        let has = |name: &str| said.windows(name.len()).any(|bytes| bytes == name.as_bytes());
-        let has = Has {
-            plan: Ok(()),
-            sizing: has("VELLUM_GC_SIZING"),
-            modes: has("VELLUM_DISCARD"),
-            paged: Err("not looked at".to_owned()),
-        };
+        let has = Has { plan: Ok(()), paged: Err("not looked at".to_owned()) };
         let mut lab = Self {
             options,
             scale,
@@ -125,15 +114,6 @@ impl<'a> Lab<'a> {
         let mut out = Vec::new();
         if let Err(why) = &self.has.plan {
             out.push(format!("the plan {} is not here: {why}", Collector::Vellum(self.options.plan).name()));
-        }
-        if !self.has.sizing {
-            out.push("strategies cannot be chosen: this library does not know VELLUM_GC_SIZING".to_owned());
-        }
-        if !self.has.modes {
-            out.push(
-                "all pager modes but the default are left out: this library does not know VELLUM_DISCARD"
-                    .to_owned(),
-            );
         }
         if let Err(why) = &self.has.paged {
             out.push(format!("Vellum's pager is left out: {why}"));
@@ -186,16 +166,6 @@ impl<'a> Lab<'a> {
         if self.options.plan == Plan::Appel { After::Stay } else { After::InPlace }
     }
 
-    /// The modes of `of` that this library supports.
-    pub(super) fn modes(&self, of: &[Mode]) -> Vec<Mode> {
-        of.iter().copied().filter(|mode| self.has.modes || *mode == Mode::Default).collect()
-    }
-
-    /// Whether sizing policies can be chosen.
-    pub(super) fn has_sizing(&self) -> bool {
-        self.has.sizing
-    }
-
     /// The figure by which runs are compared: CPU time, if the device costs CPU time only, since other
     /// programs use the machine's processors.
     pub(super) fn clock(&self, place: Place) -> Clock {
@@ -239,9 +209,7 @@ impl<'a> Lab<'a> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut launch = self.launch(client.name, Build::Plain, &words).ok()?;
         let memory = self.memory(client);
-        if self.has.sizing {
-            launch.env.push(("VELLUM_GC_SIZING".into(), setting.sizing.word(memory).into()));
-        }
+        launch.env.push(("VELLUM_GC_SIZING".into(), setting.sizing.word(memory).into()));
         if setting.mode != Mode::Default {
             launch.env.push(("VELLUM_DISCARD".into(), setting.mode.word().into()));
         }
@@ -250,31 +218,24 @@ impl<'a> Lab<'a> {
     }
 
     /// The baseline of all comparisons: the paper's original strategy, no pager, copy-back.
-    pub(super) fn baseline(&self, client: &Client, place: Place) -> Option<Setting> {
-        let mode = *self.modes(&[Mode::None, Mode::Default]).first()?;
-        let strategy = Strategy::Original;
-        let sizing = self.parameters(client, strategy, mode, place)?;
-        Some(Setting { sizing, mode, after: self.usually(strategy) })
+    pub(super) fn baseline(&self, client: &Client, place: Place) -> Setting {
+        let (strategy, mode) = (Strategy::Original, Mode::None);
+        let sizing = self.parameters(client, strategy, mode, place);
+        Setting { sizing, mode, after: self.usually(strategy) }
     }
 
     /// A strategy's parameters: those found by search, or else the paper's.
-    pub(super) fn parameters(
-        &self,
-        client: &Client,
-        strategy: Strategy,
-        mode: Mode,
-        place: Place,
-    ) -> Option<Sizing> {
+    pub(super) fn parameters(&self, client: &Client, strategy: Strategy, mode: Mode, place: Place) -> Sizing {
         let searched =
             self.found.get(&search_key(client, strategy, (mode, self.usually(strategy)), place)).copied();
-        searched.or_else(|| strategy.published(client.name, mode))
+        searched.unwrap_or_else(|| strategy.published(client.name, mode))
     }
 
     /// Raises a client's memory until the kernel does not kill its baseline; returns a note of it.
     pub(super) fn calibrate(&mut self, client: &'static Client) -> Option<String> {
         let mut tried = Vec::new();
         for _ in 0..=RAISES {
-            let baseline = self.baseline(client, Place::Kernel)?;
+            let baseline = self.baseline(client, Place::Kernel);
             let ready = self.ready(client, &baseline, Place::Kernel)?;
             self.tell(0, 1, &format!("{}: does the baseline live?", client.name));
             match ready.run() {

@@ -23,7 +23,7 @@
 //! - The paper's machine took some 25 ms to page in from its disk and executed some 14 MIPS, so a page cost
 //!   350,000 instructions. Today's devices are much faster relative to processors, so paging costs less.
 //! - The memory's size is an option, and the clients fit their live data to it.
-//! - Experiments that this machine does not allow (no root, a library without a mode) are listed and
+//! - Experiments that this machine does not allow (no root, a library without the plan) are listed and
 //!   skipped.
 
 mod client;
@@ -138,7 +138,7 @@ pub fn run(
     // If signals cannot be caught, they end this process as usual.
     let _caught = Interrupt::catch();
     let workshop = Workshop::new(library)?;
-    let mut lab = Lab::new(options, scale, library, workshop, progress);
+    let mut lab = Lab::new(options, scale, workshop, progress);
     let mut findings = Vec::new();
     for experiment in chosen(&options.only) {
         if asked() {

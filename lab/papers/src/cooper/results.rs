@@ -73,7 +73,7 @@ pub(super) fn run(lab: &mut Lab<'_>, place: Place) -> Finding {
         if place == Place::Kernel {
             finding.notes.extend(lab.calibrate(client));
         }
-        if lab.scale == Scale::Full && lab.has_sizing() && place == Place::Kernel {
+        if lab.scale == Scale::Full && place == Place::Kernel {
             finding.notes.extend(search_all(lab, client, place));
         }
         if asked() {
@@ -90,18 +90,12 @@ pub(super) fn run(lab: &mut Lab<'_>, place: Place) -> Finding {
 fn search_all(lab: &mut Lab<'_>, client: &'static Client, place: Place) -> Vec<String> {
     let mut notes = Vec::new();
     for strategy in Strategy::BOTH {
-        for mode in columns(lab) {
+        for mode in MODES {
             let after = lab.usually(strategy);
             notes.extend(search(lab, (client, strategy, mode, place), after).err());
         }
     }
     notes
-}
-
-/// The paper's modes that this library supports, or else its default.
-fn columns(lab: &Lab<'_>) -> Vec<Mode> {
-    let modes = lab.modes(&MODES);
-    if modes.is_empty() { vec![Mode::Default] } else { modes }
 }
 
 /// The paging device, and the cost of a page.
@@ -133,7 +127,7 @@ fn device(place: Place, lab: &Lab<'_>, finding: &Finding) -> String {
 
 /// Measures all settings of one client and adds the results to `finding`.
 fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut Finding) {
-    let Some(baseline) = lab.baseline(client, place) else { return };
+    let baseline = lab.baseline(client, place);
     let settings = settings(lab, client, place);
     let base = baseline.label();
     let mut arms = Vec::new();
@@ -163,7 +157,7 @@ fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut F
             let here =
                 |setting: &&Setting| setting.after == after && setting.sizing.name() == strategy.name();
             let ours: Vec<&Setting> = settings.iter().filter(here).collect();
-            if let Some(published) = published.filter(|_| !ours.is_empty()) {
+            if !ours.is_empty() {
                 finding.tables.push(table(client, place, sheet, published, &ours));
             }
         }
@@ -179,24 +173,23 @@ fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut F
 fn settings(lab: &Lab<'_>, client: &Client, place: Place) -> Vec<Setting> {
     let mut out = Vec::new();
     for strategy in Strategy::BOTH {
-        for mode in columns(lab) {
+        for mode in MODES {
+            let sizing = lab.parameters(client, strategy, mode, place);
             for after in lab.afters() {
                 // A quick run is limited to the published settings.
                 let quick = lab.scale != Scale::Full && matches!(after, After::Reuse | After::Stay);
-                let sizing = lab.parameters(client, strategy, mode, place);
-                out.extend(sizing.filter(|_| !quick).map(|sizing| Setting { sizing, mode, after: *after }));
+                if !quick {
+                    out.push(Setting { sizing, mode, after: *after });
+                }
             }
         }
     }
     let after = lab.usual();
-    for mode in lab.modes(&[Mode::FlushOnly]) {
-        let sizing = lab.parameters(client, Strategy::Modified, mode, place);
-        out.extend(sizing.map(|sizing| Setting { sizing, mode, after }));
+    let sizing = lab.parameters(client, Strategy::Modified, Mode::FlushOnly, place);
+    out.push(Setting { sizing, mode: Mode::FlushOnly, after });
+    for sizing in [Sizing::SquareRoot { c: SQUARE_ROOT_C }, Sizing::Knee] {
+        out.push(Setting { sizing, mode: Mode::Default, after });
     }
-    if lab.has_sizing() {
-        out.push(Setting { sizing: Sizing::SquareRoot { c: SQUARE_ROOT_C }, mode: Mode::Default, after });
-    }
-    out.push(Setting { sizing: Sizing::Knee, mode: Mode::Default, after });
     out
 }
 
@@ -216,7 +209,7 @@ fn published_s(client: &Client, setting: &Setting) -> Option<f64> {
         Sizing::SquareRoot { .. } | Sizing::Knee => return None,
     };
     let column = MODES.iter().position(|mode| *mode == setting.mode)?;
-    Some(appendix(client.name, is_original, copy_back)?.clock_s(column))
+    Some(appendix(client.name, is_original, copy_back).clock_s(column))
 }
 
 fn summary(
@@ -303,9 +296,7 @@ fn table(client: &Client, place: Place, sheet: &Sheet, published: &Appendix, our
 /// Times as bars, relative to the baseline's.
 fn figures(lab: &Lab<'_>, client: &Client, place: Place, sheet: &Sheet, base: &str) -> Vec<Figure> {
     let (metric, by) = (lab.clock(place).metric, if place == Place::Pager { "-pager" } else { "" });
-    let of = |strategy: Strategy, after: After| {
-        columns(lab).into_iter().map(move |mode| (strategy, mode, after)).collect::<Vec<_>>()
-    };
+    let of = |strategy: Strategy, after: After| MODES.map(|mode| (strategy, mode, after)).to_vec();
     let parts = [
         [
             of(Strategy::Original, lab.usually(Strategy::Original)),
@@ -316,7 +307,7 @@ fn figures(lab: &Lab<'_>, client: &Client, place: Place, sheet: &Sheet, base: &s
         of(Strategy::Modified, After::CopyBack),
     ];
     let titles = ["results", "original strategy without copy-back", "modified strategy with copy-back"];
-    let then_base = appendix(client.name, true, true).map(|one| one.clock_s(0));
+    let then_base = appendix(client.name, true, true).clock_s(0);
     let mut out = Vec::new();
     for (at, part) in parts.into_iter().enumerate() {
         let (mut ours, mut then) = (Vec::new(), Vec::new());
@@ -326,8 +317,7 @@ fn figures(lab: &Lab<'_>, client: &Client, place: Place, sheet: &Sheet, base: &s
             ours.extend(now.map(|(ns, base)| (x as f64, ns / base)));
             let column = MODES.iter().position(|one| one == mode);
             let published = appendix(client.name, *strategy == Strategy::Original, *after == After::CopyBack);
-            let published = published.zip(column).map(|(one, at)| one.clock_s(at)).zip(then_base);
-            then.extend(published.map(|(s, base)| (x as f64, s / base)));
+            then.extend(column.map(|at| (x as f64, published.clock_s(at) / then_base)));
         }
         if ours.is_empty() {
             continue;

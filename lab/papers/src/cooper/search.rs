@@ -61,7 +61,7 @@ pub(super) fn search(
     after: After,
 ) -> Result<Optimum, String> {
     let mut runs = Vec::new();
-    for sizing in points(strategy).into_iter().chain(strategy.published(client.name, mode)) {
+    for sizing in points(strategy).into_iter().chain([strategy.published(client.name, mode)]) {
         let ready = lab.ready(client, &Setting { sizing, mode, after }, place);
         runs.extend(ready.map(|ready| (sizing, ready)));
     }

@@ -78,11 +78,11 @@ impl Strategy {
 
     /// The parameters that the paper found for a client under a mode. Modes that the paper does not have get
     /// those of PU.
-    pub(super) fn published(self, client: &str, mode: Mode) -> Option<Sizing> {
+    pub(super) fn published(self, client: &str, mode: Mode) -> Sizing {
         let column = MODES.iter().position(|one| *one == mode).unwrap_or(MODES.len() - 1);
-        let found = appendix(client, self == Self::Original, self.usually() == After::CopyBack)?;
+        let found = appendix(client, self == Self::Original, self.usually() == After::CopyBack);
         let part = |kb: u32| f64::from(kb) / MEMORY_KB;
-        Some(match found.columns[column].parameters {
+        match found.columns[column].parameters {
             Parameters::Original { mem_limit_kb, ratio } => {
                 Sizing::Original { mem_limit: part(mem_limit_kb), ratio }
             }
@@ -91,7 +91,7 @@ impl Strategy {
                 min_new_size: part(min_new_size_kb),
                 min_old_incr: part(min_old_incr_kb),
             },
-        })
+        }
     }
 }
 
@@ -210,12 +210,12 @@ mod tests {
 
     #[test]
     fn the_papers_parameters_become_fractions_of_this_memory() {
-        let found = Strategy::Modified.published("sort", Mode::None).unwrap();
+        let found = Strategy::Modified.published("sort", Mode::None);
         let Sizing::Modified { mem_lim, min_new_size, .. } = found else { panic!("{found:?}") };
         assert_eq!(mem_lim, 0.0);
         assert!((min_new_size - 6000.0 / 11264.0).abs() < 1e-9);
         assert_eq!(found.word(11 << 20), "modified,mem_limit=0K,min_new_size=6000K,min_old_incr=10000K");
-        let found = Strategy::Original.published("compiler", Mode::Pager).unwrap();
+        let found = Strategy::Original.published("compiler", Mode::Pager);
         assert_eq!(found.word(22 << 20), "original,mem_limit=18000K,ratio=7");
         assert_eq!(
             Strategy::Original.published("compiler", Mode::FlushOnly),
