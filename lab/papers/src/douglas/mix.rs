@@ -7,7 +7,8 @@
 use super::bench::Bench;
 use super::work::{BIN_FIRST, BIN_LAST};
 use crate::clock::UNIT;
-use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
+use crate::finding::table_by;
+use crate::{Axis, Bound, Figure, Finding, Goal, Series, Value};
 use vellum_campaign::cells::{cell, middle, ratio, twin};
 use vellum_campaign::{Arm, GLIBC, VELLUM};
 use vellum_report::units::size;
@@ -37,39 +38,33 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     let sheets = bench.campaign(&[cell(CELL, rounds, arms)]);
     let sheet = &sheets[0];
 
-    let mut table = Table::new(
+    let (metric, bins) = (|bin: u32| format!("bin_{bin}_cycles"), Vec::from_iter(BIN_FIRST..=BIN_LAST));
+    let of = |bin: u32, arm: &str| Value::of(middle(sheet, arm, &metric(bin)));
+    let over =
+        |bin: u32, above: &str| ratio(sheet, (above, &metric(bin)), (VELLUM, &metric(bin)), bench.seed);
+    let control = |bin: u32| over(bin, &twin(VELLUM)).map(|control| control.estimate);
+    let table = table_by(
         &format!("Figure 6: malloc, writing one byte of every page, free; {UNIT} a block, by its size"),
+        &bins,
         &[
-            ("from_bytes", "block from"),
-            ("off", "page layer|off"),
-            ("on", "page layer|on"),
-            ("glibc", "|glibc"),
-            ("off_over_on", "off / on|[95 %]"),
-            ("glibc_over_on", "glibc / on|[95 %]"),
-            ("control", "on / on|(A/A)"),
+            ("from_bytes", "block from", &|bin| Value::text(size(1 << bin))),
+            ("off", "page layer|off", &|bin| of(*bin, OFF)),
+            ("on", "page layer|on", &|bin| of(*bin, VELLUM)),
+            ("glibc", "|glibc", &|bin| of(*bin, GLIBC)),
+            ("off_over_on", "off / on|[95 %]", &|bin| Value::ratio(over(*bin, OFF))),
+            ("glibc_over_on", "glibc / on|[95 %]", &|bin| Value::ratio(over(*bin, GLIBC))),
+            ("control", "on / on|(A/A)", &|bin| Value::of(control(*bin))),
         ],
     );
-    let (mut goals, mut layer, mut system) = (Vec::new(), Vec::new(), Vec::new());
-    for bin in BIN_FIRST..=BIN_LAST {
-        let metric = format!("bin_{bin}_cycles");
-        let of = |arm: &str| Value::of(middle(sheet, arm, &metric));
-        let over = |above: &str| ratio(sheet, (above, &metric), (VELLUM, &metric), bench.seed);
-        let (off, glibc, control) = (over(OFF), over(GLIBC), over(&twin(VELLUM)));
-        table.rows.push(vec![
-            Value::text(size(1 << bin)),
-            of(OFF),
-            of(VELLUM),
-            of(GLIBC),
-            Value::ratio(off),
-            Value::ratio(glibc),
-            Value::of(control.map(|control| control.estimate)),
-        ]);
-        let place = f64::from(1u32 << bin);
-        layer.extend(off.map(|off| (place, off.estimate)));
-        system.extend(glibc.map(|glibc| (place, glibc.estimate)));
+    let points = |above: &str| {
+        let point = |bin: &u32| Some((f64::from(1u32 << bin), over(*bin, above)?.estimate));
+        bins.iter().filter_map(point).collect()
+    };
+    let goal = |bin: &u32| {
         let what = format!("from {} off / on", size(1 << bin));
-        goals.push(Goal::within(what, "x", Bound::AtLeast(1.0 - NOISE), off));
-    }
+        Goal::within(what, "x", Bound::AtLeast(1.0 - NOISE), over(*bin, OFF))
+    };
+    let mut goals: Vec<Goal> = bins.iter().map(goal).collect();
     let cpu = |above: &str| ratio(sheet, (above, "cpu_ns"), (VELLUM, "cpu_ns"), bench.seed);
     goals.push(Goal::within("CPU time in all, off / on", "x", Bound::AtLeast(1.0), cpu(OFF)));
     goals.push(Goal::within("CPU time in all, glibc / on", "x", Bound::AtLeast(1.0 - NOISE), cpu(GLIBC)));
@@ -81,8 +76,8 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
             x: Axis::Bytes("block size".into()),
             y: Axis::Log("times as fast with the page layer".into()),
             series: vec![
-                Series::line("over the layer off", layer),
-                Series::line("over glibc", system),
+                Series::line("over the layer off", points(OFF)),
+                Series::line("over glibc", points(GLIBC)),
                 Series::published("published (from the text)", published),
             ],
         }], ..Finding::new("mix", "This malloc with the page layer on and off", "Figure 6", "Published: twice as fast for very small blocks, slowly declining towards 128 to 256 KB, in a random mix of \

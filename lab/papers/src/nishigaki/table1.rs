@@ -7,7 +7,7 @@
 
 use super::Run;
 use crate::model::Estimation;
-use crate::model::published::{DELAY, DELTA, Synthetic, TOLERANCE};
+use crate::model::published::{DELAY, DELTA, Optimum, Synthetic, TOLERANCE};
 use crate::model::table1::{Cell, DELTA_FINE, GOAL, LENGTH, cell};
 use crate::{Bound, Finding, Goal, Table, Value};
 use serde_json::json;
@@ -43,94 +43,54 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
         ],
     );
     let (mut goals, mut runs, mut missed) = (Vec::new(), Vec::new(), 0);
-    let rows = 2 + 1 + BY.len();
     let total = Synthetic::ALL.len() * CRITERIA.len() * BY.len();
+    let blank = || [Value::Nothing, Value::Nothing, Value::Nothing];
     for synthetic in Synthetic::ALL {
-        run.tell(table.rows.len() / rows * BY.len(), total, synthetic.name());
         let fit = synthetic.fitted();
-        for criterion in CRITERIA {
-            let place = || [Value::text(synthetic.name()), Value::text(criterion.short())];
-            let row = |what: &str, figures: [Value; 6]| {
-                place().into_iter().chain([Value::text(what)]).chain(figures).collect::<Vec<_>>()
+        for (criterion, optimum) in CRITERIA.into_iter().zip(fit.rows) {
+            let name = format!("{} {}", synthetic.name(), criterion.short());
+            let mut row = |what: &str, [window, pages, product]: [f64; 3], rest: [Value; 3]| {
+                let place = [synthetic.name(), criterion.short(), what].map(Value::text);
+                let figures = [window / MILLION, pages, product].map(Value::Number);
+                table.rows.push(place.into_iter().chain(figures).chain(rest).collect());
             };
             let (optimal, measured) = (synthetic.optimal(criterion), synthetic.measured(criterion));
             let least_x = synthetic.optimal(Criterion::ProcessorEfficiency).product;
-            let (blank, number) = (|| Value::Nothing, Value::Number);
-            table.rows.push(row(
-                "published: optimal",
-                [
-                    number(optimal.window.as_f64() / MILLION),
-                    number(optimal.pages),
-                    number(optimal.product),
-                    blank(),
-                    blank(),
-                    blank(),
-                ],
-            ));
-            table.rows.push(row(
-                "published: measured",
-                [
-                    number(measured.window / MILLION),
-                    number(measured.pages),
-                    number(measured.product),
-                    Value::Percent((measured.product - optimal.product) / least_x * PERCENT),
-                    blank(),
-                    blank(),
-                ],
-            ));
-            for (at, (by, words)) in BY.into_iter().enumerate() {
-                run.tell(
-                    table.rows.len() / rows * BY.len() + at,
-                    total,
-                    &format!("{} by {words}", synthetic.name()),
-                );
+            let off = Value::Percent((measured.product - optimal.product) / least_x * PERCENT);
+            let figures = |of: Optimum| [of.window.as_f64(), of.pages, of.product];
+            row("published: optimal", figures(optimal), blank());
+            let measured_figures = [measured.window, measured.pages, measured.product];
+            row("published: measured", measured_figures, [off, Value::Nothing, Value::Nothing]);
+            row("here: optimal (Turner)", figures(optimum), blank());
+            for (by, words) in BY {
+                run.tell(runs.len() / seeds.len(), total, &format!("{} by {words}", synthetic.name()));
                 let cells: Vec<Cell> =
                     seeds.iter().map(|seed| cell(synthetic, &fit, criterion, by, length, *seed)).collect();
                 let mean = |of: fn(&Cell) -> f64| cells.iter().map(of).sum::<f64>() / cells.len() as f64;
-                if at == 0 {
-                    let optimum = cells[0].optimum;
-                    table.rows.push(row(
-                        "here: optimal (Turner)",
-                        [
-                            number(optimum.window.as_f64() / MILLION),
-                            number(optimum.pages),
-                            number(optimum.product),
-                            blank(),
-                            blank(),
-                            blank(),
-                        ],
-                    ));
-                }
                 let worst = cells.iter().map(|cell| cell.off).max_by(|a, b| a.abs().total_cmp(&b.abs()));
                 let worst = worst.unwrap_or(f64::NAN);
-                table.rows.push(row(
-                    words,
-                    [
-                        number(mean(|cell| cell.outcome.window) / MILLION),
-                        number(mean(|cell| cell.outcome.sampled)),
-                        number(mean(|cell| cell.product)),
-                        Value::Percent(mean(|cell| cell.off) * PERCENT),
-                        Value::Percent(worst * PERCENT),
-                        number(mean(|cell| cell.reviews.0 as f64 / cell.reviews.1 as f64) * PERCENT),
-                    ],
-                ));
+                let reviews = mean(|cell| cell.reviews.0 as f64 / cell.reviews.1 as f64) * PERCENT;
+                let figures = [
+                    mean(|cell| cell.outcome.window),
+                    mean(|cell| cell.outcome.sampled),
+                    mean(|cell| cell.product),
+                ];
+                let [off, off_worst] =
+                    [mean(|cell| cell.off), worst].map(|off| Value::Percent(off * PERCENT));
+                row(words, figures, [off, off_worst, Value::Number(reviews)]);
                 match by {
                     Estimation::Source { tolerance: 0 } => missed += usize::from(worst.abs() > GOAL),
                     Estimation::Source { .. } => {
                         let off = mean(|cell| cell.product) - measured.product;
                         goals.push(Goal::of(
-                            format!(
-                                "{} {}: source's estimator, off the measured",
-                                synthetic.name(),
-                                criterion.short()
-                            ),
+                            format!("{name}: source's estimator, off the measured"),
                             " % of X",
                             Bound::AtMost(GOAL_PUBLISHED * PERCENT),
                             Some(off.abs() / least_x * PERCENT),
                         ));
                     }
                     Estimation::Remembering => goals.push(Goal::of(
-                        format!("{} {}: off the optimum, worst seed", synthetic.name(), criterion.short()),
+                        format!("{name}: off the optimum, worst seed"),
                         " % of X",
                         Bound::AtMost(GOAL * PERCENT),
                         Some(worst.abs() * PERCENT),
