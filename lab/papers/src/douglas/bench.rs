@@ -20,8 +20,7 @@ const BACKED_FROM: usize = 16 << 20;
 /// The paths of the programs.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The executable that is a worker when started with [`WORKER`](super::WORKER) before the work's own
-    /// words.
+    /// The executable that is a worker when started with the word `work` before the work's own words.
     pub worker: PathBuf,
     /// Vellum's library.
     pub library: PathBuf,

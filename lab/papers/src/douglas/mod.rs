@@ -28,7 +28,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 /// The word that makes an executable a worker.
-pub const WORKER: &str = "work";
+const WORKER: &str = "work";
 
 /// Name and version of the JSON.
 pub const SCHEMA: &str = "vellum.papers.douglas/1";

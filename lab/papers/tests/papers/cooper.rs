@@ -4,16 +4,9 @@
 //! Swap is never made here, since the whole machine would use it. That part runs with
 //! `vellum papers cooper`.
 
-use crate::sound;
-use std::path::PathBuf;
+use crate::{library, sound};
 use vellum_papers::cooper::{Experiment, Options, Plan, SCHEMA, run};
 use vellum_papers::{Common, Finding, Scale};
-
-/// The library where cargo puts it: beside the directory of test executables.
-fn library() -> PathBuf {
-    let own = std::env::current_exe().expect("this executable has a path");
-    own.ancestors().nth(2).map(|folder| folder.join("libvellum.so")).expect("deps lies in a directory")
-}
 
 fn options(plan: Plan, only: &[Experiment]) -> Options {
     let common = Common { seed: Some(7), quick: true, ..Common::default() };

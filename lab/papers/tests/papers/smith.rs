@@ -1,19 +1,17 @@
 //! Every experiment of `papers smith` in a tiny size: the clients are compiled, run on every heap found
 //! here and check themselves. Nothing is timed and no goal is checked.
 
-use crate::sound;
+use crate::{library, sound};
 use std::path::PathBuf;
 use vellum_papers::smith::{CLIENTS, Experiment, Libraries, Options, SCHEMA, run};
 use vellum_papers::{Common, Scale};
 
 /// The libraries where cargo puts them: beside the directory of test executables.
 fn libraries() -> Libraries {
-    let own = std::env::current_exe().expect("this executable has a path");
-    let beside = own.ancestors().nth(2).expect("deps lies in a directory");
-    let libgc = beside.join("libgc");
+    let libgc = library().with_file_name("libgc");
     let why = format!("{} has no libgc.so.1: ./build", libgc.display());
     let libgc = if libgc.join("libgc.so.1").is_file() { Ok(libgc) } else { Err(why) };
-    Libraries { vellum: beside.join("libvellum.so"), libgc }
+    Libraries { vellum: library(), libgc }
 }
 
 fn seeded(seed: u64) -> Common {
