@@ -9,6 +9,8 @@ pub(super) struct Client {
     pub(super) name: &'static str,
     /// The paper's figures: live size, results, original without copy-back, modified with it.
     pub(super) figures: [u32; 4],
+    /// Approximate KiB that it allocates for each MiB of memory.
+    pub(super) allocated_kib: u64,
     /// Whether its heap should exceed the memory.
     pub(super) pages: bool,
     /// Whether it keeps the same live data with less work.
@@ -17,10 +19,10 @@ pub(super) struct Client {
 
 /// All clients, in the paper's order.
 pub(super) const CLIENTS: [Client; 3] = [
-    Client { name: "compiler", figures: [1, 2, 3, 4], pages: true, scales: true },
+    Client { name: "compiler", figures: [1, 2, 3, 4], allocated_kib: 33_000, pages: true, scales: true },
     // With less work it would have fewer items to sort.
-    Client { name: "sort", figures: [5, 6, 7, 8], pages: true, scales: false },
-    Client { name: "primes", figures: [9, 10, 11, 12], pages: false, scales: true },
+    Client { name: "sort", figures: [5, 6, 7, 8], allocated_kib: 7_700, pages: true, scales: false },
+    Client { name: "primes", figures: [9, 10, 11, 12], allocated_kib: 80_000, pages: false, scales: true },
 ];
 
 /// The memory and the amount of work of all clients.
@@ -40,8 +42,12 @@ impl Size {
 }
 
 impl Client {
+    /// Percent of its work.
+    pub(super) fn work(&self, size: Size) -> u32 {
+        if self.scales { size.work } else { 100 }
+    }
+
     pub(super) fn words(&self, size: Size) -> Vec<String> {
-        let work = if self.scales { size.work } else { 100 };
-        vec![format!("memory={}", size.memory_mib), format!("scale={work}")]
+        vec![format!("memory={}", size.memory_mib), format!("scale={}", self.work(size))]
     }
 }

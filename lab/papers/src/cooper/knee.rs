@@ -5,7 +5,7 @@
 //! quick run tries only the published parameters.) The fastest setting then runs by turns with two rules
 //! that have nothing to tune: Vellum's `knee` and the square-root rule.
 
-use super::client::Client;
+use super::client::{CLIENTS, Client};
 use super::lab::Lab;
 use super::place::Place;
 use super::results::SQUARE_ROOT_C;
@@ -42,7 +42,7 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
             ("failed", "of them|failed"),
         ],
     );
-    for client in lab.clients() {
+    for client in &CLIENTS {
         finding.notes.extend(lab.calibrate(client));
         one(lab, client, &mut table, &mut finding);
     }
@@ -90,9 +90,8 @@ fn one(lab: &mut Lab<'_>, client: &'static Client, table: &mut Table, finding: &
         arms.extend(lab.ready(client, &Setting { sizing, mode, after }, place).map(|ready| (label, ready)));
     }
     let name = format!("{}, untuned", client.name);
-    let sheets = lab.campaign(name, arms, lab.scale.pick(ROUNDS, 1, 1));
-    finding.keep(&sheets);
-    let Some(sheet) = sheets.first() else { return };
+    let sheet = &lab.campaign(name, arms, lab.scale.pick(ROUNDS, 1, 1));
+    finding.keep(std::slice::from_ref(sheet));
     let seconds = |arm: &str| Value::of(middle(sheet, arm, clock.metric).map(|ns| ns / 1e9));
     let over = |arm: &str| ratio(sheet, (arm, clock.metric), ("optimum", clock.metric), lab.seed);
     table.rows.push(vec![

@@ -2,7 +2,7 @@
 //! features this build of Vellum's library has, chooses the memory of each client, and makes the runs.
 
 use super::Options;
-use super::client::{CLIENTS, Client, Size};
+use super::client::{Client, Size};
 use super::place::{Place, Ready, Swap};
 use super::setting::{After, Mode, Setting, Sizing, Strategy};
 use crate::finding::Finding;
@@ -138,13 +138,6 @@ impl<'a> Lab<'a> {
         }
     }
 
-    pub(super) fn clients(&self) -> Vec<&'static Client> {
-        let asked = |client: &&Client| {
-            self.options.client.is_empty() || self.options.client.iter().any(|name| name == client.name)
-        };
-        CLIENTS.iter().filter(asked).collect()
-    }
-
     /// All treatments of vacated regions that this plan supports.
     pub(super) fn afters(&self) -> &'static [After] {
         match self.options.plan {
@@ -260,7 +253,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Runs a cell: in each round all arms one after the other, in random order.
-    pub(super) fn campaign(&mut self, name: String, arms: Vec<(String, Ready)>, rounds: usize) -> Vec<Sheet> {
+    pub(super) fn campaign(&mut self, name: String, arms: Vec<(String, Ready)>, rounds: usize) -> Sheet {
         let mut experiment = Experiment::new(ArmOrder::Random, arms.len(), self.seed);
         let mut sheet = Sheet::new(&name, arms.iter().map(|(label, _)| &**label));
         let mut executor = |turn: Turn| -> Result<(), Infallible> {
@@ -279,7 +272,7 @@ impl<'a> Lab<'a> {
                 }
             }
         }
-        vec![sheet]
+        sheet
     }
 
     /// Reports progress.

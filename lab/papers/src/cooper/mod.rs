@@ -69,10 +69,6 @@ pub struct Options {
     #[arg(long, value_name = "EXPERIMENT")]
     pub only: Vec<Experiment>,
 
-    /// Run only these of compiler, sort and primes; can be given several times.
-    #[arg(long, value_name = "CLIENT", value_parser = ["compiler", "sort", "primes"])]
-    pub client: Vec<String>,
-
     /// Simultaneous runs of the search (default: the number of processors).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: Option<u16>,

@@ -9,7 +9,7 @@
 //!
 //! All settings of a client run by turns in random order. Each is compared with the baseline of its round.
 
-use super::client::Client;
+use super::client::{CLIENTS, Client};
 use super::lab::Lab;
 use super::place::{Place, asked};
 use super::published::{Appendix, appendix};
@@ -69,7 +69,7 @@ pub(super) fn run(lab: &mut Lab<'_>, place: Place) -> Finding {
         finding.notes.push(format!("not measured: {why}"));
         return finding;
     }
-    for client in lab.clients() {
+    for client in &CLIENTS {
         if place == Place::Kernel {
             finding.notes.extend(lab.calibrate(client));
         }
@@ -147,9 +147,8 @@ fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut F
     }
     let rounds = lab.scale.pick(ROUNDS, 1, 1);
     let name = format!("{} {}", client.name, place.name());
-    let sheets = lab.campaign(name, arms, rounds);
-    finding.keep(&sheets);
-    let Some(sheet) = sheets.first() else { return };
+    let sheet = &lab.campaign(name, arms, rounds);
+    finding.keep(std::slice::from_ref(sheet));
     finding.tables.push(summary(lab, client, place, sheet, &settings, &base));
     for strategy in Strategy::BOTH {
         for after in [After::CopyBack, After::Drift] {
