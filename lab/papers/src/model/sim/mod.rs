@@ -50,5 +50,5 @@ pub use machine::simulate;
 pub(crate) use program::{Behaviour, Program, Stretches, benchmark_programs, king_size_program};
 pub use report::{JobReport, Report};
 pub use settings::{FRAMES_2M, FRAMES_3M, Settings};
-pub(crate) use settings::{KING_PAGES, KING_STAY, WINDOW_START};
+pub(crate) use settings::{KING_PAGES, KING_STAY};
 pub use windows::{Eviction, Windows};

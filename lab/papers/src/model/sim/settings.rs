@@ -34,7 +34,7 @@ pub(crate) const KING_PAGES: u64 = 2000;
 /// Its instructions on each page.
 pub(crate) const KING_STAY: u64 = 25_000;
 /// The first window of all jobs, in intervals Δ.
-pub(crate) const WINDOW_START: Quanta = Quanta(10);
+pub(super) const WINDOW_START: Quanta = Quanta(10);
 /// Δ, half of that in the paper's section 4; the largest window is the paper's 4.0·10⁶.
 pub(super) const INTERVAL: Ticks = Ticks(100_000);
 pub(super) const WINDOW_MAX: Quanta = Quanta(40);

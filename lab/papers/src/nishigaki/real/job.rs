@@ -522,7 +522,7 @@ mod tests {
                     ages.reference(before, interval);
                 }
             }
-            counters.sample(Quanta(1), referenced);
+            counters.sample(referenced);
             assert_eq!(ages.end_interval(interval)[..], counters.working_sets()[..], "interval {interval}");
         }
     }
