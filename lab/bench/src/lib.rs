@@ -24,7 +24,6 @@
 //! - **Every run reported.** `--json` has every run in its order, failed runs with the reason.
 
 pub mod advice;
-mod confined;
 pub mod gc;
 pub mod heap;
 mod only;
@@ -38,7 +37,6 @@ mod target;
 pub mod timing;
 mod work;
 
-pub use confined::{Asked, Unmeasured};
 pub use only::{chooses, names_section, only};
 pub use peer::Roster;
 pub use report::{SCHEMA, json};

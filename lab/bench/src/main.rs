@@ -6,11 +6,11 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::timing::{self, Found};
-use vellum_bench::{Asked, advice, gc, heap, programs};
 use vellum_bench::{
     Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, chooses, govern, hardened, lent,
     names_section, numpy, pager, peer, small, watch,
 };
+use vellum_bench::{advice, gc, heap, programs};
 use vellum_campaign::Verdict;
 use vellum_measure::Machine;
 use vellum_papers::Finding;
@@ -274,9 +274,9 @@ fn memory_to_give(options: &Options) -> anyhow::Result<()> {
 }
 
 /// The options of a section of programs under limits.
-fn asked(options: &Options, usual: usize, vellum: PathBuf) -> Asked<'_> {
+fn asked(options: &Options, usual: usize, vellum: PathBuf) -> advice::Asked<'_> {
     let rounds = options.rounds.map_or(usual, |rounds| rounds as usize);
-    Asked { only: options.only.as_deref(), rounds, seed: options.seed, vellum }
+    advice::Asked { only: options.only.as_deref(), rounds, seed: options.seed, vellum }
 }
 
 /// The file of this name beside this executable.
