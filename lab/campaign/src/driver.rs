@@ -170,14 +170,7 @@ mod tests {
     const CAMPAIGN: Campaign = Campaign { seed: 5, allowed: Duration::from_secs(60), budget: None };
 
     fn cell(name: &str, rounds: usize, together: bool, scripts: &[(&str, &str)]) -> Cell {
-        let launch = |script: &str| Launch {
-            program: "/bin/sh".into(),
-            args: vec!["-c".into(), script.into()],
-            env: Vec::new(),
-            folder: None,
-            preload: None,
-            reports: true,
-        };
+        let launch = |script: &str| Launch { reports: true, ..Launch::new("/bin/sh", ["-c", script]) };
         let arms =
             scripts.iter().map(|(label, script)| Arm { label: (*label).to_owned(), launch: launch(script) });
         Cell { name: name.to_owned(), prepare: None, arms: arms.collect(), rounds, together }

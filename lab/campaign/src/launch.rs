@@ -91,6 +91,13 @@ pub(crate) struct Running {
 }
 
 impl Launch {
+    /// A process in this process's folder, with no more environment and no preloaded library, that reports
+    /// no figures.
+    pub fn new<A: Into<OsString>>(program: impl Into<PathBuf>, args: impl IntoIterator<Item = A>) -> Launch {
+        let args = args.into_iter().map(Into::into).collect();
+        Launch { program: program.into(), args, env: Vec::new(), folder: None, preload: None, reports: false }
+    }
+
     /// Runs the process to its end. Returns the figures it reports and, measured from outside,
     /// `process_wall_ns`, `process_user_ns`, `process_sys_ns`, `process_cpu_ns`, `process_minor_faults`,
     /// `process_major_faults` and `process_peak_bytes`.
@@ -266,14 +273,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, reports: bool) -> Launch {
-        Launch {
-            program: "/bin/sh".into(),
-            args: vec!["-c".into(), script.into()],
-            env: Vec::new(),
-            folder: None,
-            preload: None,
-            reports,
-        }
+        Launch { reports, ..Launch::new("/bin/sh", ["-c", script]) }
     }
 
     const LONG: Duration = Duration::from_secs(60);

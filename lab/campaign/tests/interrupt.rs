@@ -9,14 +9,7 @@ use vellum_process::Interrupt;
 #[test]
 fn a_signal_keeps_the_finished_runs() {
     let _caught = Interrupt::catch().unwrap();
-    let launch = Launch {
-        program: "/bin/sh".into(),
-        args: ["-c", "true"].map(Into::into).into(),
-        env: Vec::new(),
-        folder: None,
-        preload: None,
-        reports: false,
-    };
+    let launch = Launch::new("/bin/sh", ["-c", "true"]);
     let arms = ["one", "two", "three"].map(|label| Arm { label: label.to_owned(), launch: launch.clone() });
     let cell = Cell { name: "cell".into(), prepare: None, arms: arms.into(), rounds: 9, together: false };
     let campaign = Campaign { seed: 3, allowed: Duration::from_secs(60), budget: None };

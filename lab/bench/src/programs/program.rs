@@ -245,12 +245,9 @@ impl Ready {
     /// One run of it, on the C library's memory.
     pub(crate) fn launch(&self, folder: &Path) -> Launch {
         Launch {
-            program: self.executable.clone(),
-            args: self.program.args.iter().map(Into::into).collect(),
             env: vec![("PYTHONHASHSEED".into(), "0".into())],
             folder: Some(folder.to_path_buf()),
-            preload: None,
-            reports: false,
+            ..Launch::new(&self.executable, self.program.args)
         }
     }
 

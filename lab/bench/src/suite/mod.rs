@@ -16,7 +16,6 @@ pub mod watch;
 
 use crate::target::{Against, Target, twin};
 use crate::{Arm, COMMAND, Cell, EXPECT, Launch, Line, Peer, Roster, Table, Unit, peer};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use vellum_campaign::cells::cell;
 use vellum_report::units::size;
@@ -92,17 +91,11 @@ impl Plan {
 
     /// A worker under `peer`.
     fn launch(&self, peer: &Peer, workload: &str, params: &[(&str, usize)]) -> Launch {
-        let words = params.iter().map(|(name, value)| format!("{name}={value}").into());
-        let args = [COMMAND.into(), workload.into(), format!("seed={}", self.seed).into()];
-        let expect = peer.library.iter().map(|library| (EXPECT.into(), library.into()));
-        Launch {
-            program: self.worker.clone(),
-            args: args.into_iter().chain(words).collect(),
-            env: expect.collect(),
-            folder: None,
-            preload: peer.library.clone(),
-            reports: true,
-        }
+        let words = params.iter().map(|(name, value)| format!("{name}={value}"));
+        let args = [COMMAND.to_owned(), workload.to_owned(), format!("seed={}", self.seed)];
+        let env = peer.library.iter().map(|library| (EXPECT.into(), library.into())).collect();
+        let plain = Launch::new(&self.worker, args.into_iter().chain(words));
+        Launch { env, preload: peer.library.clone(), reports: true, ..plain }
     }
 
     /// A process that makes the host of a virtual machine back enough memory for a first touch of `bytes`.
@@ -174,16 +167,8 @@ fn jobs_beside(
 
 /// Runs a script in Debian's Python under `peer`. The script reports its own figures, without the start-up.
 fn python(peer: &Peer, script: &str, arguments: [String; 2]) -> Launch {
-    let mut args = vec!["-c".into(), script.into()];
-    args.extend(arguments.map(OsString::from));
-    Launch {
-        program: PYTHON.into(),
-        args,
-        env: Vec::new(),
-        folder: None,
-        preload: peer.library.clone(),
-        reports: true,
-    }
+    let args = ["-c".to_owned(), script.to_owned()].into_iter().chain(arguments);
+    Launch { preload: peer.library.clone(), reports: true, ..Launch::new(PYTHON, args) }
 }
 
 pub(crate) fn line(label: impl Into<String>, cell: &Cell, target: Option<Target>) -> Line {

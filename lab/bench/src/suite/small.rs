@@ -8,7 +8,8 @@
 use super::{NO_SLOWER, Plan, Section, large_peak, leaner, line, table};
 use crate::target::{Against, Target};
 use crate::{Cell, Launch, Missing, Peer, Unit, peer};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// The section's name.
 pub const SMALL: &str = "small";
@@ -81,25 +82,20 @@ impl Program {
         }
         let inputs = folder.join(INPUTS);
         let words = self.words.split_whitespace().map(|word| match word {
-            "{N}" => plan.threads.to_string().into(),
-            "{2N}" => (2 * plan.threads).to_string().into(),
-            _ => word.replace("{bench}", &inputs.to_string_lossy()).into(),
+            "{N}" => plan.threads.to_string(),
+            "{2N}" => (2 * plan.threads).to_string(),
+            _ => word.replace("{bench}", &inputs.to_string_lossy()),
         });
-        let (program, args) = if self.file == BARNES {
+        let launch = if self.file == BARNES {
             let input = inputs.join(BARNES).join("input");
-            let words = ["-c".into(), "exec \"$0\" < \"$1\"".into(), file.into(), input.into()];
-            (Path::new("/bin/sh").to_path_buf(), words.to_vec())
+            Launch::new(
+                "/bin/sh",
+                ["-c".into(), "exec \"$0\" < \"$1\"".into(), OsString::from(file), input.into()],
+            )
         } else {
-            (file, words.collect())
+            Launch::new(file, words)
         };
-        Some(Launch {
-            program,
-            args,
-            env: Vec::new(),
-            folder: Some(folder.join(BUILT)),
-            preload: peer.library.clone(),
-            reports: false,
-        })
+        Some(Launch { folder: Some(folder.join(BUILT)), preload: peer.library.clone(), ..launch })
     }
 }
 
