@@ -76,13 +76,6 @@ enum Command {
     #[command(hide = true)]
     Work {
         name: String,
-        /// name=number
-        parameters: Vec<String>,
-    },
-    /// Run one task of the section timing in this process and print its figures
-    #[command(hide = true)]
-    Time {
-        name: String,
         /// name=value
         parameters: Vec<String>,
     },
@@ -90,12 +83,9 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    if let Some(command) = &options.command {
+    if let Some(Command::Work { name, parameters }) = &options.command {
         vellum_campaign::worker::say_panics_in_a_line();
-        match command {
-            Command::Work { name, parameters } => println!("{}", vellum_bench::work(name, parameters)?),
-            Command::Time { name, parameters } => println!("{}", timing::run(name, parameters)?),
-        }
+        println!("{}", vellum_bench::work(name, parameters)?);
         return Ok(());
     }
     let named = |section| options.only.as_deref().is_some_and(|only| names_section(only, section));

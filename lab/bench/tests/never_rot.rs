@@ -1,12 +1,11 @@
-//! Tests that run everything in a tiny size: every workload under every allocator, every task of section
-//! `timing` with the tools found here, and a campaign of each kind from end to end.
+//! Tests that run everything in a tiny size: every workload under every allocator or with the tools found
+//! here, and a campaign of each kind from end to end.
 //!
 //! No times are compared. The workers must run, verify their own results and use the preloaded allocator.
 //! The executable must judge, print and write its results.
 
 use std::path::Path;
 use std::process::{Command, Output};
-use vellum_bench::timing::TASKS;
 use vellum_bench::{EXPECT, WORKLOADS, peer};
 
 const BENCH: &str = env!("CARGO_BIN_EXE_vellum-bench");
@@ -23,6 +22,17 @@ fn worker(library: Option<&Path>, words: &[&str]) -> Output {
     command.output().expect("the executable starts")
 }
 
+/// The figures that a worker printed.
+fn figures(what: &str, output: &Output) -> serde_json::Value {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}: {}\n{errors}", output.status);
+    let line = String::from_utf8_lossy(&output.stdout);
+    let value: serde_json::Value = serde_json::from_str(line.trim()).expect("one line of JSON");
+    let figures = value.as_object().expect("an object of figures");
+    assert!(!figures.is_empty() && figures.values().all(serde_json::Value::is_number), "{line}");
+    value
+}
+
 #[test]
 fn every_workload_runs_under_every_allocator_found() {
     let roster = peer::discover(None);
@@ -30,24 +40,11 @@ fn every_workload_runs_under_every_allocator_found() {
         vellum_skip::skip(format_args!("{} is not here ({})", missing.name, missing.cure));
     }
     for peer in &roster.peers {
-        for workload in WORKLOADS {
-            let words: Vec<&str> = [workload.name].into_iter().chain(workload.tiny.iter().copied()).collect();
-            let output = worker(peer.library.as_deref(), &words);
-            let errors = String::from_utf8_lossy(&output.stderr);
-            if errors.contains(ONLY_VELLUM) {
-                continue;
+        for workload in WORKLOADS.iter().filter(|workload| workload.needs.is_empty()) {
+            let output = worker(peer.library.as_deref(), &[&[workload.name], workload.tiny].concat());
+            if !String::from_utf8_lossy(&output.stderr).contains(ONLY_VELLUM) {
+                figures(&format!("{} under {}", workload.name, peer.name), &output);
             }
-            assert!(
-                output.status.success(),
-                "{} under {}: {}\n{errors}",
-                workload.name,
-                peer.name,
-                output.status
-            );
-            let line = String::from_utf8_lossy(&output.stdout);
-            let value: serde_json::Value = serde_json::from_str(line.trim()).expect("one line of JSON");
-            let figures = value.as_object().expect("an object of figures");
-            assert!(!figures.is_empty() && figures.values().all(serde_json::Value::is_number), "{line}");
         }
     }
 }
@@ -97,33 +94,22 @@ fn a_campaign_prints_its_table_and_writes_every_run() {
 }
 
 #[test]
-fn every_timing_task_runs_with_the_tools_found() {
+fn every_workload_with_tools_runs_if_they_are_found() {
     let folder = tempfile::tempdir().expect("a folder for the tools");
-    for task in TASKS {
-        let prepared = task.needs.iter().try_for_each(|tool| tool.prepare(Path::new(BENCH), folder.path()));
+    let tools = format!("tools={}", folder.path().display());
+    for workload in WORKLOADS.iter().filter(|workload| !workload.needs.is_empty()) {
+        let prepared =
+            workload.needs.iter().try_for_each(|tool| tool.prepare(Path::new(BENCH), folder.path()));
         if let Err(missing) = prepared {
-            vellum_skip::skip(format_args!("{}: {} is not here ({})", task.name, missing.name, missing.cure));
+            vellum_skip::skip(format_args!(
+                "{}: {} is not here ({})",
+                workload.name, missing.name, missing.cure
+            ));
             continue;
         }
-        let mut command = Command::new(BENCH);
-        command.args(["time", task.name]).args(task.tiny).arg(format!("tools={}", folder.path().display()));
-        let output = command.output().expect("the executable starts");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {}\n{errors}", task.name, output.status);
-        let line = String::from_utf8_lossy(&output.stdout);
-        let value: serde_json::Value = serde_json::from_str(line.trim()).expect("one line of JSON");
-        let figures = value.as_object().expect("an object of figures");
-        assert!(!figures.is_empty() && figures.values().all(serde_json::Value::is_number), "{line}");
-        match task.name {
-            // A turn of the chain has six dependent steps, and B does one turn in a hundred more.
-            "instructions" => {
-                assert!(figures["instructions_each"].as_f64().is_some_and(|each| each >= 6.0), "{line}");
-                let excess = figures["instructions_effect_percent"].as_f64();
-                assert!(excess.is_some_and(|percent| (percent - 1.0).abs() < 0.01), "{line}");
-            }
-            "cost" => assert_eq!(figures["miscounted"], 0.0, "{line}"),
-            _ => {}
-        }
+        let figures =
+            figures(workload.name, &worker(None, &[&[workload.name, &tools], workload.tiny].concat()));
+        assert!(workload.name != "cost" || figures["miscounted"] == 0.0, "{figures}");
     }
 }
 
@@ -132,23 +118,21 @@ fn a_campaign_of_timings_prints_its_goals_and_writes_every_run() {
     let folder = tempfile::tempdir().expect("a folder for the result");
     let file = folder.path().join("result.json");
     let mut command = Command::new(BENCH);
-    command.args(["--quick", "--only", "timing-base", "--rounds", "2", "--json"]).arg(&file);
+    command.args(["--quick", "--only", "timing-control-cpu", "--rounds", "2", "--json"]).arg(&file);
     let output = command.output().expect("the executable starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    for part in ["2 repeats", "BASE: 1000 times nothing", "monotonic-raw", "Goals", ">= 99.4", "targets:"] {
+    for part in ["2 repeats", "Short control runs", "CPU-bound", "Goals", ">= 90 %", "targets:"] {
         assert!(text.contains(part), "{part:?} is missing:\n{text}");
     }
     let value: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&file).expect("the result was written")).expect("it is JSON");
     let goals = value["goals"].as_array().expect("goals");
     assert!(
-        goals
-            .iter()
-            .any(|goal| goal["what"].as_str().is_some_and(|what| what.contains("BASE by monotonic:")))
+        goals.iter().any(|goal| goal["what"].as_str().is_some_and(|what| what.contains("20 control runs")))
     );
     let runs = value["runs"].as_array().expect("runs");
-    assert_eq!(runs.iter().filter(|run| run["arm"] == "monotonic").count(), 2, "{runs:?}");
+    assert_eq!(runs.iter().filter(|run| run["arm"] == "vellum").count(), 2, "{runs:?}");
 }
 
 #[test]
@@ -176,8 +160,7 @@ fn mistakes_on_the_command_line_are_explained() {
         (&["work", "pair", "bytes"], "name=value"),
         (&["--only", "timing-nonesuch"], "--list"),
         (&["--only", "gc-nonesuch"], "--list"),
-        (&["time", "nonesuch"], "nonesuch"),
-        (&["time", "base", "clock=sundial", "n=50"], "sundial"),
+        (&["work", "control", "kernel=sundial", "a=50", "times=1"], "sundial"),
     ] {
         let output = Command::new(BENCH).args(words).output().expect("the executable starts");
         let errors = String::from_utf8_lossy(&output.stderr);

@@ -3,16 +3,16 @@
 //! This file measures and stores nothing: every figure comes from the sheets or is computed from them.
 //! Repeats without a figure count as failed in the counts of repeats, and are listed below the tables.
 
-use super::task::TRUE_RATIO;
-use super::{GOOGLE, HYPERFINE, Kernel, PLANTED_HZ, SECTION, UNDISTURBED, VELLUM, clocks, planted};
+use super::{GOOGLE, HYPERFINE, Kernel, SECTION, VELLUM};
 use crate::Sheet;
+use vellum_campaign::cells::ratio;
 use vellum_campaign::{Bound, Goal};
-use vellum_measure::{Interval, median, paired_ratio};
+use vellum_measure::median;
 use vellum_report::Table;
 use vellum_report::units::fixed;
 
 /// The true effect of B, in percent.
-const TRUE_PERCENT: f64 = (TRUE_RATIO - 1.0) * 100.0;
+const TRUE_PERCENT: f64 = 1.0;
 /// Bound of an estimate's error, in percentage points.
 const ERROR_MAX: f64 = 0.1;
 /// Bound of the effect when A is compared with itself, in percent.
@@ -23,21 +23,8 @@ const COVERED_MIN: f64 = 90.0;
 const SCATTER_MAX: [(Kernel, f64); 2] = [(Kernel::Cpu, 2.0), (Kernel::Alloc, 5.0)];
 /// Bound of the time of the processes' duel over hyperfine's.
 const TIME_MAX: f64 = 1.0;
-/// Bounds: the share of a BASE within a step of its mode, in percent; the difference between bases of
-/// different runs, in steps.
-const AT_MODE_MIN: f64 = 99.4;
-const BASE_STEPS_MAX: f64 = 1.0;
-/// Bound of the error of a found period, in percent.
-const PERIOD_ERROR_MAX: f64 = 1.0;
 /// Bound of the slowdown by `vellum cost`.
 const SLOW_DOWN_MAX: f64 = 2.0;
-/// The cells of `vellum cost`, and the program of each.
-const COSTS: [(&str, &str); 2] = [("cost", "a thread"), ("cost-family", "a family of threads and processes")];
-/// Dependent steps of the chain in a turn; fewer instructions mean that the compiler removed steps.
-const STEPS_A_TURN: f64 = 6.0;
-/// Bound of the error of B's instructions, in percentage points.
-const EXACT: f64 = 0.001;
-const RESAMPLES: usize = 1000;
 
 /// Tables and goals.
 #[derive(Debug, Default)]
@@ -61,12 +48,9 @@ impl Found {
     #[must_use]
     pub fn of(sheets: &[Sheet], seed: u64) -> Self {
         let mut reader = Reader { sheets, seed, goals: Vec::new(), grids: Vec::new() };
-        reader.kernels();
         reader.effects();
         reader.coverage();
         reader.processes();
-        reader.bases();
-        reader.planted();
         reader.cost();
         let mut tables: Vec<String> = reader.grids.iter().map(Table::text).collect();
         tables.push(goals(&reader.goals).text());
@@ -139,10 +123,6 @@ impl Repeats<'_> {
         self.values(metric).into_iter().reduce(f64::max)
     }
 
-    fn least(self, metric: &str) -> Option<f64> {
-        self.values(metric).into_iter().reduce(f64::min)
-    }
-
     /// The largest distance from `truth`.
     fn worst(self, metric: &str, truth: f64) -> Option<f64> {
         self.values(metric).into_iter().map(|value| (value - truth).abs()).reduce(f64::max)
@@ -190,23 +170,6 @@ impl<'a> Reader<'a> {
         self.goal(format!("{what}, of {made} repeats"), "", Bound::AtLeast(made as f64), Some(found));
     }
 
-    fn kernels(&mut self) {
-        let head = ["kernel", "instructions of A", "a turn", "B more, %"];
-        let mut grid = Table::plain(&head, 1).titled("The kernels, by callgrind: one call");
-        for kernel in Kernel::ALL {
-            let Some(of) = self.repeats(&format!("instructions-{kernel}"), VELLUM) else { continue };
-            let (each, effect) = (of.middle("instructions_each"), of.middle("instructions_effect_percent"));
-            let total = fixed(of.middle("instructions_a"), 0);
-            grid.row(vec![kernel.title().to_owned(), total, fixed(each, 3), fixed(effect, 4)]);
-            if kernel == Kernel::Cpu {
-                self.goal("CPU-bound kernel: instructions a turn", "", Bound::AtLeast(STEPS_A_TURN), each);
-                let off = effect.map(|effect| (effect - TRUE_PERCENT).abs());
-                self.goal("CPU-bound kernel: B's excess off 1 %", " points", Bound::AtMost(EXACT), off);
-            }
-        }
-        self.grids.push(grid);
-    }
-
     fn effects(&mut self) {
         for kernel in Kernel::ALL {
             let title = kernel.title();
@@ -249,7 +212,7 @@ impl<'a> Reader<'a> {
         let mut grid = Table::plain(&head, 1)
             .titled("Short control runs: how often the stated 95 % interval holds the truth");
         for kernel in Kernel::ALL {
-            let Some(of) = self.repeats(&format!("control-{kernel}"), VELLUM) else { continue };
+            let Some(of) = self.repeats(&format!("control-{}", kernel.name()), VELLUM) else { continue };
             let (runs, covered) = (of.sum("runs"), of.sum("covered"));
             let share = (runs > 0.0).then(|| covered / runs * 100.0);
             grid.row(vec![
@@ -292,123 +255,31 @@ impl<'a> Reader<'a> {
         self.goal("whole processes: longest time over hyperfine's", "x", Bound::AtMost(TIME_MAX), worst);
     }
 
-    fn bases(&mut self) {
-        let head =
-            ["clock", "step, ns", "base, ns", "least", "largest", "at mode ± step, %", "worst repeat, %"];
-        let mut grid = Table::plain(&head, 1).titled("BASE: 1000 times nothing");
-        for clock in clocks() {
-            let Some(of) = self.repeats("base", clock.name()) else { continue };
-            if of.values("base_ns").is_empty() {
-                continue;
-            }
-            let (step, least, most) = (of.middle("step_ns"), of.least("base_ns"), of.most("base_ns"));
-            let share = of.least("at_mode_percent");
-            grid.row(vec![
-                clock.name().to_owned(),
-                fixed(step, 2),
-                fixed(of.middle("base_ns"), 2),
-                fixed(least, 2),
-                fixed(most, 2),
-                fixed(of.middle("at_mode_percent"), 1),
-                fixed(share, 1),
-            ]);
-            let what = format!("BASE by {clock}: worst share at the mode ± a step");
-            self.goal(what, " %", Bound::AtLeast(AT_MODE_MIN), share);
-            let apart = most.zip(least).zip(step).map(|((most, least), step)| (most - least) / step);
-            // The counter's rate is calibrated in each process, so rounding differences are removed.
-            let apart = apart.map(|steps| (steps * 100.0).round() / 100.0);
-            self.goal(
-                format!("BASE by {clock}: bases of all repeats apart"),
-                " steps",
-                Bound::AtMost(BASE_STEPS_MAX),
-                apart,
-            );
-        }
-        self.grids.push(grid);
-    }
-
-    fn planted(&mut self) {
-        let head = ["what", "repeats", "found", "period off, worst %", "typical loss, µs", "beats seen, %"];
-        let mut grid =
-            Table::plain(&head, 1).titled("Periodic disturbances of 100 µs, planted in the CPU-bound kernel");
-        let arms = PLANTED_HZ.map(planted);
-        let undisturbed = self.repeats("planted", UNDISTURBED);
-        for (hz, arm) in PLANTED_HZ.into_iter().zip(&arms) {
-            let sheets = self.sheets;
-            let sheet = sheets.iter().find(|sheet| sheet.cell == format!("{SECTION}-planted"));
-            let real = sheet.filter(|sheet| sheet.arms.iter().any(|(label, _)| label == arm));
-            let real = real.map(|sheet| (Repeats { sheet, arm }, String::new(), "by a timer"));
-            let reckoned = undisturbed.map(|of| (of, format!("_{hz}hz"), "reckoned"));
-            for (of, name, how) in real.into_iter().chain(reckoned) {
-                let (found, worst) =
-                    (of.sum(&format!("found{name}")), of.most(&format!("period_error{name}_percent")));
-                grid.row(vec![
-                    format!("{hz} Hz {how}"),
-                    of.made().to_string(),
-                    format!("{found:.0}"),
-                    fixed(worst, 4),
-                    fixed(of.middle(&format!("typical{name}_ns")).map(|ns| ns / 1e3), 1),
-                    fixed(of.middle(&format!("beats{name}_percent")), 0),
-                ]);
-                self.every(&format!("{hz} Hz {how}: found"), of, found);
-                let what = format!("{hz} Hz {how}: worst error of the period");
-                self.goal(what, " %", Bound::AtMost(PERIOD_ERROR_MAX), worst);
-            }
-        }
-        if let Some(of) = undisturbed {
-            let found = of.sum("unexplained");
-            for (title, metric) in [
-                ("nothing: the kernel's tick", "kernel_tick"),
-                ("nothing: the tick of a host", "host_tick"),
-                ("nothing: of other programs, there before or after too", "others"),
-                ("nothing: of unknown source", "unexplained"),
-            ] {
-                grid.row(vec![title.to_owned(), of.made().to_string(), format!("{:.0}", of.sum(metric))]);
-            }
-            let some = (!of.values("unexplained").is_empty()).then_some(found);
-            self.goal("undisturbed: periods of unknown source", "", Bound::AtMost(0.0), some);
-        }
-        self.grids.push(grid);
-    }
-
     fn cost(&mut self) {
-        for (cell, title) in COSTS {
-            let Some(of) = self.repeats(cell, VELLUM) else { continue };
-            let head = ["how", "CPU time, ms", "over unrecorded", "low", "high", "whole command, s"];
-            let mut grid = Table::plain(&head, 1).titled(format!("`vellum cost` on {title} that allocates"));
-            let ms = |ns: Option<f64>| fixed(ns.map(|ns| ns / 1e6), 1);
-            for (name, against, allocator) in
-                [("vellum", "preloaded", "Vellum's allocator"), ("own", "plain", "its own allocator")]
-            {
-                let (recorded, unrecorded) = (format!("{name}_cpu_ns"), format!("{against}_cpu_ns"));
-                grid.row(vec![format!("on {allocator}, unrecorded"), ms(of.middle(&unrecorded))]);
-                let both = of
-                    .sheet
-                    .by_round(of.arm, &recorded)
-                    .into_iter()
-                    .zip(of.sheet.by_round(of.arm, &unrecorded));
-                let pairs: Vec<(f64, f64)> = both.filter_map(|(with, without)| with.zip(without)).collect();
-                let ratio: Option<Interval> = paired_ratio(&pairs, RESAMPLES, self.seed);
-                grid.row(vec![
-                    format!("on {allocator}, recorded"),
-                    ms(of.middle(&recorded)),
-                    fixed(ratio.map(|ratio| ratio.estimate), 2),
-                    fixed(ratio.map(|ratio| ratio.low), 2),
-                    fixed(ratio.map(|ratio| ratio.high), 2),
-                    fixed(of.middle(&format!("{name}_command_seconds")), 2),
-                ]);
-                let what = format!("cost of {title}, on {allocator}: slow-down");
-                self.goals.push(Goal::within(what, "x", Bound::AtMost(SLOW_DOWN_MAX), ratio));
-            }
-            self.grids.push(grid);
-            let off = (!of.values("miscounted").is_empty()).then(|| of.sum("miscounted"));
-            self.goal(
-                format!("cost of {title}: mallocs and frees counted wrong"),
-                "",
-                Bound::AtMost(0.0),
-                off,
-            );
+        let Some(of) = self.repeats("cost", VELLUM) else { return };
+        let head = ["how", "CPU time, ms", "over unrecorded", "low", "high", "whole command, s"];
+        let mut grid = Table::plain(&head, 1).titled("`vellum cost` on a thread that allocates");
+        let ms = |ns: Option<f64>| fixed(ns.map(|ns| ns / 1e6), 1);
+        for (name, against, allocator) in
+            [("vellum", "preloaded", "Vellum's allocator"), ("own", "plain", "its own allocator")]
+        {
+            let (recorded, unrecorded) = (format!("{name}_cpu_ns"), format!("{against}_cpu_ns"));
+            grid.row(vec![format!("on {allocator}, unrecorded"), ms(of.middle(&unrecorded))]);
+            let ratio = ratio(of.sheet, (of.arm, &recorded), (of.arm, &unrecorded), self.seed);
+            grid.row(vec![
+                format!("on {allocator}, recorded"),
+                ms(of.middle(&recorded)),
+                fixed(ratio.map(|ratio| ratio.estimate), 2),
+                fixed(ratio.map(|ratio| ratio.low), 2),
+                fixed(ratio.map(|ratio| ratio.high), 2),
+                fixed(of.middle(&format!("{name}_command_seconds")), 2),
+            ]);
+            let what = format!("cost of a thread, on {allocator}: slow-down");
+            self.goals.push(Goal::within(what, "x", Bound::AtMost(SLOW_DOWN_MAX), ratio));
         }
+        self.grids.push(grid);
+        let off = (!of.values("miscounted").is_empty()).then(|| of.sum("miscounted"));
+        self.goal("cost of a thread: mallocs and frees counted wrong", "", Bound::AtMost(0.0), off);
     }
 }
 
@@ -516,34 +387,17 @@ mod tests {
     }
 
     #[test]
-    fn bases_periods_and_costs_are_judged() {
-        let base = |ns| [("step_ns", 10.0), ("base_ns", ns), ("at_mode_percent", 99.5)];
-        let plain = [
+    fn costs_are_judged_by_their_ratio_and_every_count() {
+        let run = [
             ("plain_cpu_ns", 120.0),
             ("preloaded_cpu_ns", 100.0),
             ("vellum_cpu_ns", 190.0),
             ("own_cpu_ns", 250.0),
-            ("miscounted", 0.0),
+            ("miscounted", 2.0),
         ];
-        let slower = [("preloaded_cpu_ns", 100.0), ("vellum_cpu_ns", 210.0), ("miscounted", 2.0)];
-        let planted = [("found", 1.0), ("period_error_percent", 0.2)];
-        let found = Found::of(
-            &[
-                sheet("base", "monotonic", &[&base(20.0), &base(40.0)]),
-                sheet("planted", "97hz", &[&planted, &[("found", 0.0)]]),
-                sheet("cost", VELLUM, &[&plain, &plain, &plain]),
-                sheet("cost-family", VELLUM, &[&slower, &slower, &slower]),
-            ],
-            1,
-        );
-        assert_eq!(verdict(&found, "worst share at the mode"), Some((Some(99.5), Verdict::Met)));
-        assert_eq!(verdict(&found, "bases of all repeats"), Some((Some(2.0), Verdict::Missed)));
-        assert_eq!(verdict(&found, "97 Hz by a timer: found, of 2"), Some((Some(1.0), Verdict::Missed)));
-        assert_eq!(verdict(&found, "97 Hz by a timer: worst"), Some((Some(0.2), Verdict::Met)));
+        let found = Found::of(&[sheet("cost", VELLUM, &[&run, &run, &run])], 1);
         assert_eq!(verdict(&found, "a thread, on Vellum's allocator: slow-down").unwrap().1, Verdict::Met);
         assert_eq!(verdict(&found, "a thread, on its own allocator: slow-down").unwrap().1, Verdict::Missed);
-        assert_eq!(verdict(&found, "a thread: mallocs"), Some((Some(0.0), Verdict::Met)));
-        assert_eq!(verdict(&found, "family of threads and processes, on V").unwrap().1, Verdict::Missed);
-        assert_eq!(verdict(&found, "processes: mallocs"), Some((Some(6.0), Verdict::Missed)));
+        assert_eq!(verdict(&found, "a thread: mallocs"), Some((Some(6.0), Verdict::Missed)));
     }
 }

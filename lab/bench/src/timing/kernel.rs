@@ -3,8 +3,6 @@
 //! Both are compiled once (`c/kernels.c`, by `build.rs`) into the archive that this program and every other
 //! tool link. All tools therefore time the same instructions. Version B does 1 % more work than version A.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Instant;
 
 unsafe extern "C" {
@@ -65,14 +63,6 @@ impl Kernel {
         }
     }
 
-    /// Its function in `c/kernels.c`.
-    pub(super) const fn symbol(self) -> &'static str {
-        match self {
-            Kernel::Cpu => "vellum_timing_cpu",
-            Kernel::Alloc => "vellum_timing_alloc",
-        }
-    }
-
     /// The share of observations below the absolute figure: the most repeatable share for each kernel.
     pub(super) const fn low_share(self) -> f64 {
         match self {
@@ -114,20 +104,6 @@ fn turns_of(ns: f64) -> u64 {
     hundreds.max(1) * HUNDRED
 }
 
-impl fmt::Display for Kernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Kernel {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Kernel::ALL.into_iter().find(|kernel| kernel.name() == text).ok_or(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +112,7 @@ mod tests {
     fn b_does_exactly_one_percent_more() {
         for kernel in Kernel::ALL {
             let Sizes { a, b } = kernel.sizes();
-            assert!(a >= HUNDRED && b * 100 == a * 101, "{kernel}: {a} and {b}");
+            assert!(a >= HUNDRED && b * 100 == a * 101, "{kernel:?}: {a} and {b}");
         }
     }
 

@@ -5,10 +5,8 @@
 //! ```text
 //! timing-tools/
 //!   program      c/program.c with the kernels          cc
-//!   family       c/family.c (threads and children)     cc
 //!   google       c/google.cpp with google-benchmark    c++, libbenchmark-dev
 //!   hyperfine    ──▶ where the user's PATH has it
-//!   valgrind     ──▶ likewise
 //!   vellum       ──▶ beside the worker
 //! ```
 //!
@@ -31,14 +29,10 @@ const SWITCHES: [&str; 2] = ["-O2", "-g"];
 pub enum Tool {
     /// A kernel as a whole process.
     Program,
-    /// Threads and children that allocate.
-    Family,
     /// hyperfine.
     Hyperfine,
     /// The kernels under google-benchmark.
     Google,
-    /// valgrind, which counts instructions.
-    Valgrind,
     /// `vellum cost`.
     Vellum,
 }
@@ -49,20 +43,17 @@ impl Tool {
     pub const fn file(self) -> &'static str {
         match self {
             Tool::Program => "program",
-            Tool::Family => "family",
             Tool::Hyperfine => "hyperfine",
             Tool::Google => "google",
-            Tool::Valgrind => "valgrind",
             Tool::Vellum => "vellum",
         }
     }
 
     const fn cure(self) -> &'static str {
         match self {
-            Tool::Program | Tool::Family => "apt-get install gcc",
+            Tool::Program => "apt-get install gcc",
             Tool::Hyperfine => "apt-get install hyperfine",
             Tool::Google => "apt-get install g++ libbenchmark-dev",
-            Tool::Valgrind => "apt-get install valgrind",
             Tool::Vellum => "./build, and run the vellum-bench it builds",
         }
     }
@@ -81,10 +72,8 @@ impl Tool {
         let (out, source) = (folder.join(self.file()), Path::new(SOURCES));
         match self {
             Tool::Program => compile("cc", &out, &source.join("program.c"), &[]),
-            Tool::Family => compile("cc", &out, &source.join("family.c"), &["-lpthread"]),
             Tool::Google => compile("c++", &out, &source.join("google.cpp"), &["-lbenchmark", "-lpthread"]),
             Tool::Hyperfine => link(&in_path(self.file())?, &out),
-            Tool::Valgrind => forward(&in_path(self.file())?, &out),
             Tool::Vellum => vellum(worker, &out),
         }
     }
@@ -117,16 +106,6 @@ fn link(to: &Path, out: &Path) -> Result<(), String> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(fail(error)),
         _ => std::os::unix::fs::symlink(real, out).map_err(fail),
     }
-}
-
-/// Writes a script that runs the program. A link would not do: some programs search their parts relative to
-/// the name they are started with.
-fn forward(to: &Path, out: &Path) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt;
-    let fail = |error: std::io::Error| format!("writing {}: {error}", out.display());
-    let quoted = to.display().to_string().replace('\'', r"'\''");
-    std::fs::write(out, format!("#!/bin/sh\nexec '{quoted}' \"$@\"\n")).map_err(fail)?;
-    std::fs::set_permissions(out, std::fs::Permissions::from_mode(0o755)).map_err(fail)
 }
 
 #[cfg(test)]

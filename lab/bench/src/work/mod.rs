@@ -13,9 +13,10 @@ mod paged;
 mod watch;
 
 use crate::Metrics;
+use crate::timing::{Tool, task};
 use vellum_campaign::worker::{self, Work, WorkError, meter};
 
-/// The hidden command of the executable that runs a workload: `work NAME [name=number]...`.
+/// The hidden command of the executable that runs a workload: `work NAME [name=value]...`.
 pub const COMMAND: &str = "work";
 
 /// A workload: its name and its function, with parameters for a run of milliseconds.
@@ -24,11 +25,13 @@ pub struct Workload {
     pub name: &'static str,
     /// Parameters for a run of a few milliseconds.
     pub tiny: &'static [&'static str],
+    /// The tools it runs, in the folder that its parameter `tools` names.
+    pub needs: &'static [Tool],
     work: Work,
 }
 
 const fn workload(name: &'static str, tiny: &'static [&'static str], work: Work) -> Workload {
-    Workload { name, tiny, work }
+    Workload { name, tiny, needs: &[], work }
 }
 
 /// Every workload.
@@ -50,6 +53,24 @@ pub const WORKLOADS: &[Workload] = &[
     workload("fits", &["bytes=1048576"], fits::run),
     workload("watched", &["bytes=1048576", "touches=100000", "watch=1"], watch::run),
     workload("governed", &["bytes=1048576", "touches=100000", "govern=1"], watch::run),
+    workload("duel", &["kernel=alloc", "a=400", "b=404", "ms=15"], task::duel),
+    workload("control", &["kernel=cpu", "a=1000", "ms=10", "times=2"], task::control),
+    Workload {
+        needs: &[Tool::Program],
+        ..workload("process", &["kernel=cpu", "a=100", "b=101", "calls=2", "ms=20"], task::process)
+    },
+    Workload {
+        needs: &[Tool::Program, Tool::Hyperfine],
+        ..workload("hyperfine", &["kernel=cpu", "a=100", "b=101", "calls=2", "runs=2"], task::hyperfine)
+    },
+    Workload {
+        needs: &[Tool::Google],
+        ..workload("google", &["kernel=cpu", "a=1000", "b=1010", "min_ms=1"], task::google)
+    },
+    Workload {
+        needs: &[Tool::Program, Tool::Vellum],
+        ..workload("cost", &["kernel=alloc", "a=400", "calls=3"], task::cost)
+    },
 ];
 
 /// Runs the workload called `name` in this process, and returns its figures as one line.
@@ -73,7 +94,7 @@ mod tests {
 
     #[test]
     fn every_workload_runs_small_and_measures() {
-        for workload in WORKLOADS {
+        for workload in WORKLOADS.iter().filter(|workload| workload.needs.is_empty()) {
             match work(workload.name, workload.tiny) {
                 Ok(line) => assert!(line.contains(':'), "{} measured nothing", workload.name),
                 // Vellum is not preloaded into the test's own process.

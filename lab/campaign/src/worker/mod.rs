@@ -47,6 +47,9 @@ pub enum WorkError {
     /// Memory does not have the contents that were written.
     #[error("{what} holds {found:#x} instead of {expected:#x}: memory was damaged")]
     Damaged { what: String, found: u64, expected: u64 },
+    /// A tool or a measurement failed.
+    #[error("{what}: {why}")]
+    Failed { what: String, why: String },
     /// The result is wrong.
     #[error("{workload}: {what}: the memory did not do what the allocator promised")]
     Wrong { workload: &'static str, what: String },
