@@ -5,8 +5,8 @@
 //! `vellum-measure` has the statistics. This crate has the workloads, their targets and the tables:
 //!
 //! ```text
-//! Roster ──▶ Plan ──▶ suite ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON
-//! (peers)            (sections)  └ Arm = Launch      (random order)  └ every run      └ Target ▶ Verdict
+//! Roster ──▶ Plan ──▶ Topic ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON
+//! (peers)            (a section) └ Arm = Launch      (random order)  └ every run      └ Target ▶ Verdict
 //! ```
 //!
 //! A *peer* is an allocator. A *cell* is a workload, and its *arms* are the processes compared on it.
@@ -26,7 +26,6 @@
 pub mod advice;
 pub mod gc;
 pub mod heap;
-mod only;
 /// The allocators to compare.
 pub mod peer;
 pub mod programs;
@@ -35,13 +34,14 @@ mod suite;
 mod table;
 mod target;
 pub mod timing;
+mod topics;
 mod work;
 
-pub use only::{chooses, names_section, only};
 pub use peer::Roster;
 pub use report::{SCHEMA, json};
-pub use suite::{Plan, Section, govern, hardened, lent, numpy, pager, small, suite, watch};
+pub use suite::{Plan, Section, small::checkout};
 pub use table::{Judged, Line, Table, Unit};
 pub use target::{Against, Judgement, Target, control, judge, twin};
+pub use topics::{Peers, Prepared, TOPICS, Topic, chooses, names_section};
 pub use vellum_campaign::{Arm, Campaign, Cell, EXPECT, Ended, Launch, Metrics, Missing, Peer, Run, Sheet};
 pub use work::{COMMAND, WORKLOADS, Workload, work};

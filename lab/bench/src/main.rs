@@ -5,15 +5,13 @@ use clap::{Parser, Subcommand};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use vellum_bench::timing::{self, Found};
+use vellum_bench::timing::Found;
 use vellum_bench::{
-    Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, chooses, govern, hardened, lent,
-    names_section, numpy, pager, peer, small, watch,
+    Campaign, Judged, Missing, Peers, Plan, Prepared, Roster, Sheet, TOPICS, Table, Topic, advice, chooses,
+    names_section, peer,
 };
-use vellum_bench::{advice, gc, heap, programs};
 use vellum_campaign::Verdict;
 use vellum_measure::Machine;
-use vellum_papers::Finding;
 use vellum_report::stdout;
 use vellum_timing::machine;
 
@@ -24,8 +22,6 @@ const RUN_ALLOWED: Duration = Duration::from_secs(300);
 /// build.
 const QUICK_BUDGET: Duration = Duration::from_secs(100);
 
-const ROUNDS: usize = 5;
-const ROUNDS_QUICK: usize = 3;
 /// Bound of `--rounds`.
 const ROUNDS_MAX: u64 = 10_000;
 
@@ -88,106 +84,52 @@ fn main() -> anyhow::Result<()> {
         println!("{}", vellum_bench::work(name, parameters)?);
         return Ok(());
     }
-    let named = |section| options.only.as_deref().is_some_and(|only| names_section(only, section));
-    if named(advice::SECTION) {
-        return memory_to_give(&options);
-    }
-    let of_timings = named(timing::SECTION);
-    let of_governing = named(govern::GOVERN);
-    let of_watching = of_governing || named(watch::WATCH);
-    let of_holders = named(heap::SECTION);
-    let of_collectors = named(gc::SECTION);
-    let of_programs = named(programs::SECTION);
-    let (full, quick) = match (of_timings, of_collectors, of_watching) {
-        (true, ..) => (timing::REPEATS, timing::REPEATS_QUICK),
-        (_, true, _) => (gc::ROUNDS, gc::ROUNDS_QUICK),
-        _ if of_holders => (heap::ROUNDS, heap::ROUNDS_QUICK),
-        _ if of_programs => (programs::ROUNDS, programs::ROUNDS_QUICK),
-        (.., true) => (watch::ROUNDS, watch::ROUNDS_QUICK),
-        _ => (ROUNDS, ROUNDS_QUICK),
-    };
+    let only = options.only.as_deref();
+    let worker = std::env::current_exe().context("finding this executable, which is also the worker")?;
+    let library = options.vellum.clone().unwrap_or_else(|| worker.with_file_name("libvellum.so"));
+    let topics = Topic::chosen(only);
+    // A section that runs only if named runs alone.
+    let [full, quick] = topics[0].rounds;
     let usual = if options.quick { quick } else { full };
-    let mut plan = Plan {
-        worker: std::env::current_exe().context("finding this executable, which is also the worker")?,
-        roster: match (of_timings || of_collectors || of_holders, of_watching) {
-            (true, _) => Roster::default(),
-            // No allocators are compared, so none is built or searched.
-            (_, true) => peer::discover(None),
-            _ => roster(&options),
-        },
+    let checkout = vellum_bench::checkout();
+    let plan = Plan {
+        worker,
+        library,
+        roster: roster(&options, topics[0].peers),
         quick: options.quick,
         rounds: options.rounds.map_or(usual, |rounds| rounds as usize),
         seed: options.seed,
         threads: std::thread::available_parallelism().map_or(2, usize::from).max(2),
-        mimalloc_bench: None,
+        mimalloc_bench: checkout.as_ref().ok().cloned(),
     };
-    if of_collectors {
-        return collectors(&options, &plan);
+    let is_of_advice = only.is_some_and(|only| names_section(only, advice::SECTION));
+    let listed = if only.is_none() { TOPICS.iter().collect() } else { topics.iter().collect::<Vec<_>>() };
+    let named =
+        |topic: &&Topic| topic.names(&plan).into_iter().map(|cell| (topic.name, cell)).collect::<Vec<_>>();
+    let mut cells: Vec<(&str, String)> = listed.iter().flat_map(named).collect();
+    if only.is_none() || is_of_advice {
+        cells.extend(advice::names().into_iter().map(|cell| (advice::SECTION, cell)));
     }
-    if of_holders {
-        return holders(&options, &plan);
-    }
-    if of_programs {
-        return whole_programs(&options, &plan);
-    }
-    let checkout = small::checkout();
-    plan.mimalloc_bench = checkout.as_ref().ok().cloned();
-    let mut sections = if of_timings { Vec::new() } else { vellum_bench::suite(&plan) };
-    if of_timings || options.list {
-        sections.push(timing::section(&plan));
-    }
-    if options.list || of_watching {
-        sections.push(watch::section(&plan));
-        sections.push(govern::section(&plan));
-    }
-    if options.list || named(pager::PAGER) {
-        sections.push(pager::section(&plan));
-    }
-    if options.list || named(numpy::NUMPY) {
-        sections.push(numpy::section(&plan));
-    }
-    if options.list || named(lent::LENT) {
-        sections.push(lent::section(&plan));
-    }
+    cells.retain(|(section, cell)| chooses(only, section, cell));
     let mut missing = plan.roster.missing.clone();
     if let Err(absent) = checkout {
-        let is_asked_for = named(small::SMALL) || named(hardened::HARDENED);
-        anyhow::ensure!(options.list || !is_asked_for, "{} is missing: {}", absent.name, absent.cure);
-        if options.only.is_none() {
+        // Without it the sections `small` and `hardened` have no cells.
+        let lacks_it = cells.is_empty() && ["small", "hardened"].contains(&topics[0].name);
+        anyhow::ensure!(!lacks_it, "{} is missing: {}", absent.name, absent.cure);
+        if only.is_none() {
             missing.push(absent);
         }
     }
-    if options.list || named(hardened::HARDENED) {
-        let (peers, absent): (Vec<_>, Vec<_>) = peer::hardened().into_iter().partition(Result::is_ok);
-        let peers: Vec<_> = peers.into_iter().flatten().collect();
-        sections.push(hardened::section(&plan, &peers));
-        plan.roster.peers.extend(peers);
-        missing.extend(absent.into_iter().filter_map(Result::err));
-    }
-    if let Some(only) = &options.only {
-        sections = vellum_bench::only(sections, only);
-        anyhow::ensure!(
-            !sections.is_empty(),
-            "--only {only}: no section and no cell has that name; see --list"
-        );
-    }
+    let word = only.unwrap_or_default();
+    anyhow::ensure!(!cells.is_empty(), "--only {word}: no section and no cell has that name; see --list");
     if options.list {
-        let named = |section: &Section| -> Vec<(&str, String)> {
-            section.cells.iter().map(|cell| (section.name, cell.name.clone())).collect()
-        };
-        let mut lines: Vec<(&str, String)> = sections.iter().flat_map(named).collect();
-        if options.only.is_none() {
-            lines.extend(gc::names().into_iter().map(|name| (gc::SECTION, name)));
-            lines.extend(heap::names().into_iter().map(|name| (heap::SECTION, name)));
-            lines.extend(programs::names().into_iter().map(|name| (programs::SECTION, name)));
-            lines.extend(advice::names().into_iter().map(|name| (advice::SECTION, name)));
-        }
-        return list(lines);
+        return list(cells);
     }
-    for section in sections.iter_mut().filter(|section| section.name == timing::SECTION) {
-        missing.extend(timing::prepare(&plan.worker, &mut section.cells));
+    if is_of_advice {
+        return memory_to_give(&options, &plan);
     }
-    campaign(&options, &plan, &sections, &missing, || Ok(Found::default()))
+    let prepared = topics.iter().map(|topic| topic.prepare(&plan, only)).collect::<anyhow::Result<_>>()?;
+    campaign(&options, &plan, prepared, missing)
 }
 
 /// Prints names of cells, each after its section's name. The reader may stop early.
@@ -196,116 +138,50 @@ fn list<'a>(cells: impl IntoIterator<Item = (&'a str, String)>) -> anyhow::Resul
     Ok(stdout::write_all(lines.as_bytes())?)
 }
 
-/// Handles `--list` for a section that runs only if named: lists the chosen cells and returns true.
-fn is_listed(options: &Options, section: &str, names: Vec<String>) -> anyhow::Result<bool> {
-    let only = options.only.as_deref();
-    let chosen: Vec<_> = names.into_iter().filter(|name| chooses(only, section, name)).collect();
-    anyhow::ensure!(
-        !chosen.is_empty(),
-        "--only {}: no section and no cell has that name; see --list",
-        only.unwrap_or_default()
-    );
-    if options.list {
-        list(chosen.into_iter().map(|name| (section, name)))?;
-    }
-    Ok(options.list)
-}
-
-/// Runs the section `gc`. Its programs are built first, and removed at its end.
-fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
-    if is_listed(options, gc::SECTION, gc::names())? {
-        return Ok(());
-    }
-    let prepared = gc::prepare(plan, &library(options, plan), options.only.as_deref())?;
-    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
-        Ok(Found::default())
-    })
-}
-
-/// Vellum's library: the given file, or the one beside this executable.
-fn library(options: &Options, plan: &Plan) -> PathBuf {
-    options.vellum.clone().unwrap_or_else(|| plan.worker.with_file_name("libvellum.so"))
-}
-
-/// Runs the section `heap`. Its inputs are made first, and removed at its end.
-fn holders(options: &Options, plan: &Plan) -> anyhow::Result<()> {
-    if is_listed(options, heap::SECTION, heap::names())? {
-        return Ok(());
-    }
-    let prepared = heap::prepare(plan, &library(options, plan), options.only.as_deref())?;
-    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
-        let (tables, goals) = prepared.besides()?;
-        Ok(Found::besides(&tables, goals))
-    })
-}
-
-/// Runs the section `programs`. Its inputs are made first, and removed at its end.
-fn whole_programs(options: &Options, plan: &Plan) -> anyhow::Result<()> {
-    if is_listed(options, programs::SECTION, programs::names())? {
-        return Ok(());
-    }
-    let prepared = programs::prepare(plan, options.only.as_deref()).context("making the programs' inputs")?;
-    campaign(options, plan, std::slice::from_ref(&prepared.section), &prepared.missing, || {
-        Ok(Found::default())
-    })
-}
-
 /// Runs the section `advice`: programs under limits, which needs root.
-fn memory_to_give(options: &Options) -> anyhow::Result<()> {
-    if is_listed(options, advice::SECTION, advice::names())? {
-        return Ok(());
-    }
-    let vellum = beside("vellum")?;
+fn memory_to_give(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     let usual = if options.quick { advice::ROUNDS_QUICK } else { advice::ROUNDS };
-    let library = options.vellum.clone().unwrap_or_else(|| vellum.with_file_name("libvellum.so"));
-    let asked = asked(options, usual, vellum);
-    let finding = live(|tell| advice::run(&asked, &library, tell))?;
-    tell(options, &finding, advice::SCHEMA, asked.rounds)
-}
-
-/// The options of a section of programs under limits.
-fn asked(options: &Options, usual: usize, vellum: PathBuf) -> advice::Asked<'_> {
-    let rounds = options.rounds.map_or(usual, |rounds| rounds as usize);
-    advice::Asked { only: options.only.as_deref(), rounds, seed: options.seed, vellum }
-}
-
-/// The file of this name beside this executable.
-fn beside(name: &str) -> anyhow::Result<PathBuf> {
-    let here = std::env::current_exe().context("finding this executable, beside which `vellum` is")?;
-    Ok(here.with_file_name(name))
-}
-
-/// Calls `run` and shows its current step on a terminal.
-fn live<T>(run: impl FnOnce(&mut dyn FnMut(&str)) -> T) -> T {
-    let live = std::io::stderr().is_terminal();
-    let done = run(&mut |what| {
-        if live {
-            eprint!("\r\x1b[K{what}");
-        }
-    });
-    if live {
-        eprint!("\r\x1b[K");
-    }
-    done
-}
-
-/// Prints a finding, and writes it as JSON if `--json` was given.
-fn tell(options: &Options, finding: &Finding, schema: &str, rounds: usize) -> anyhow::Result<()> {
+    let asked = advice::Asked {
+        only: options.only.as_deref(),
+        rounds: options.rounds.map_or(usual, |rounds| rounds as usize),
+        seed: options.seed,
+        vellum: plan.worker.with_file_name("vellum"),
+    };
+    let finding = advice::run(&asked, &plan.library, show)?;
+    show("");
     print!("{}", finding.text());
-    if let Some(file) = &options.json {
-        let value = serde_json::json!({
-            "schema": schema, "machine": machine::read(), "rounds": rounds, "seed": options.seed, "finding": finding,
-        });
-        let text = serde_json::to_string_pretty(&value).context("writing the result as JSON")?;
-        std::fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))?;
-    }
-    Ok(())
+    write_json(options, || {
+        serde_json::json!({
+            "schema": advice::SCHEMA, "machine": machine::read(), "rounds": asked.rounds, "seed": options.seed,
+            "finding": finding,
+        })
+    })
 }
 
-fn roster(options: &Options) -> Roster {
+/// Shows the current step on a terminal.
+fn show(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{what}");
+    }
+}
+
+/// Writes the result as JSON, if `--json` was given.
+fn write_json(options: &Options, result: impl FnOnce() -> serde_json::Value) -> anyhow::Result<()> {
+    let Some(file) = &options.json else { return Ok(()) };
+    let text = serde_json::to_string_pretty(&result()).context("writing the result as JSON")?;
+    std::fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))
+}
+
+fn roster(options: &Options, peers: Peers) -> Roster {
+    if peers == Peers::None {
+        return Roster::default();
+    }
     let mut roster = peer::discover(options.vellum.as_deref());
     if !options.peers.is_empty() {
         roster.keep(&options.peers);
+    }
+    if peers == Peers::Hardened {
+        roster.add(peer::hardened());
     }
     roster
 }
@@ -314,39 +190,29 @@ fn roster(options: &Options) -> Roster {
 fn campaign(
     options: &Options,
     plan: &Plan,
-    sections: &[Section],
-    missing: &[Missing],
-    besides: impl FnOnce() -> anyhow::Result<Found>,
+    prepared: Vec<Prepared>,
+    mut missing: Vec<Missing>,
 ) -> anyhow::Result<()> {
+    missing.extend(prepared.iter().flat_map(|one| one.missing.iter().cloned()));
     let machine = machine::read();
-    head(&machine, plan, missing);
+    head(&machine, plan, &missing);
     let begun = Instant::now();
-    let cells: Vec<_> = sections.iter().flat_map(|section| section.cells.iter().cloned()).collect();
-    let live = std::io::stderr().is_terminal();
+    let cells: Vec<_> = prepared.iter().flat_map(|one| one.section.cells.iter().cloned()).collect();
     // Rounds given by `--rounds` are all run.
     let budget = (plan.quick && options.rounds.is_none()).then_some(QUICK_BUDGET);
     let campaign = Campaign { seed: plan.seed, allowed: RUN_ALLOWED, budget };
-    let sheets = campaign.run(&cells, |done, total, what| {
-        if live {
-            eprint!("\r\x1b[K{done} of {total}: {what}");
-        }
-    });
-    if live {
-        eprint!("\r\x1b[K");
-    }
+    let sheets = campaign.run(&cells, |done, total, what| show(&format!("{done} of {total}: {what}")));
+    show("");
     let asked: usize = cells.iter().map(|cell| cell.rounds * cell.arms.len()).sum();
     let left_out = asked - sheets.iter().map(Sheet::made).sum::<usize>();
-    let tables: Vec<(Table, Vec<Judged>)> = sections
+    let tables: Vec<(Table, Vec<Judged>)> = prepared
         .iter()
-        .flat_map(|section| &section.tables)
+        .flat_map(|one| &one.section.tables)
         .map(|table| (table.clone(), table.judged(&sheets, plan.seed)))
         .collect();
     let mut found = Found::of(&sheets, plan.seed);
-    let besides = besides()?;
-    if !besides.text.is_empty() {
-        let between = if found.text.is_empty() { "" } else { "\n" };
-        found.text = format!("{}{between}{}", found.text, besides.text);
-        found.goals.extend(besides.goals);
+    for one in prepared {
+        found.add((one.finish)()?);
     }
     if let Some(file) = &options.markdown {
         let shown = tables.iter().filter(|(_, lines)| !lines.is_empty());
@@ -371,7 +237,7 @@ fn campaign(
         )?;
     }
 
-    if let Some(file) = &options.json {
+    write_json(options, || {
         let settings = [
             ("quick", plan.quick.into()),
             ("rounds", plan.rounds.into()),
@@ -380,18 +246,9 @@ fn campaign(
             ("only", options.only.clone().into()),
             ("runs_left_out", left_out.into()),
         ];
-        let value = vellum_bench::json(
-            &machine,
-            (&plan.roster.peers, missing),
-            &settings,
-            &sheets,
-            &tables,
-            &found.goals,
-        );
-        let text = serde_json::to_string_pretty(&value).context("writing the result as JSON")?;
-        std::fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))?;
-    }
-    Ok(())
+        let peers = (&plan.roster.peers[..], &missing[..]);
+        vellum_bench::json(&machine, peers, &settings, &sheets, &tables, &found.goals)
+    })
 }
 
 fn head(machine: &Machine, plan: &Plan, missing: &[Missing]) {

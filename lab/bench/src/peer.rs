@@ -40,6 +40,16 @@ impl Roster {
         self.peers.iter().find(|peer| peer.name == name)
     }
 
+    /// Adds peers that were found or are missing.
+    pub fn add(&mut self, found: impl IntoIterator<Item = Result<Peer, Missing>>) {
+        for found in found {
+            match found {
+                Ok(peer) => self.peers.push(peer),
+                Err(missing) => self.missing.push(missing),
+            }
+        }
+    }
+
     /// Keeps only the peers with these names.
     pub fn keep(&mut self, names: &[String]) {
         self.peers.retain(|peer| names.iter().any(|name| name == peer.name));
@@ -51,12 +61,7 @@ impl Roster {
 #[must_use]
 pub fn discover(vellum: Option<&Path>) -> Roster {
     let mut roster = Roster::default();
-    for found in packaged().into_iter().chain([mimalloc3(), self::vellum(vellum)]) {
-        match found {
-            Ok(peer) => roster.peers.push(peer),
-            Err(missing) => roster.missing.push(missing),
-        }
-    }
+    roster.add(packaged().into_iter().chain([mimalloc3(), self::vellum(vellum)]));
     let column = |name: &str| NAMES.iter().position(|known| *known == name);
     roster.peers.sort_by_key(|peer| column(peer.name));
     roster

@@ -17,18 +17,15 @@ mod ways;
 
 use crate::suite::{Plan, Section, table};
 use crate::target::{Against, twin};
+use crate::timing::Found;
+use crate::topics::{Prepared, chooses};
 use crate::{Arm, Cell, Line, Table, Target, Unit};
-use std::path::Path;
-use vellum_campaign::{Missing, cells};
-use vellum_papers::smith::{self, Build, Collector, Workshop, WorkshopError};
+use vellum_campaign::cells;
+use vellum_papers::smith::{self, Build, Collector, Workshop};
 use ways::Ways;
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "gc";
-/// Default number of rounds.
-pub const ROUNDS: usize = 9;
-/// Number of rounds with `--quick`.
-pub const ROUNDS_QUICK: usize = 3;
 
 /// The arm in which programs call libgc instead of its inlined allocation.
 const CALLED: &str = "GC_MALLOC";
@@ -73,29 +70,18 @@ const SMALL: [Small; 7] = [
 /// Cells in several ways of collecting.
 const WAYS: [Ways; 2] = [ways::SLICES, ways::PARALLEL];
 
-/// The section: its cells, the folder of its programs, and the missing collectors.
-#[derive(Debug)]
-pub struct Prepared {
-    /// The cells and tables.
-    pub section: Section,
-    /// Collectors that are missing.
-    pub missing: Vec<Missing>,
-    /// The programs, which are removed with this value.
-    _workshop: Workshop,
-}
-
-/// Builds the clients for every collector found here. `library` is Vellum's.
+/// Builds the clients for every collector found here.
 ///
 /// # Errors
 /// When the sources cannot be written. A missing collector is no error.
-pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepared, WorkshopError> {
-    let mut workshop = Workshop::new(library)?;
+pub fn prepare(plan: &Plan, only: Option<&str>) -> anyhow::Result<Prepared> {
+    let mut workshop = Workshop::new(&plan.library)?;
     let (mut here, missing) = workshop.discover();
     if here.contains(&Collector::Vellum(smith::Plan::MarkSweep)) {
         here.push(Collector::Vellum(smith::Plan::Appel));
     }
     let scale = format!("scale={}", if plan.quick { 20 } else { 100 });
-    let wanted = |cell: &str| only.is_none_or(|only| only == SECTION || name(cell).contains(only));
+    let wanted = |cell: &str| chooses(only, SECTION, &name(cell));
     let mut cells = Vec::new();
     for small in SMALL.iter().filter(|small| wanted(small.cell)) {
         let words: Vec<&str> = small.words.iter().copied().chain([scale.as_str()]).collect();
@@ -108,7 +94,12 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     for ways in WAYS.iter().filter(|ways| wanted(ways.cell)) {
         cells.push(ways.prepare(&mut workshop, &here, &scale, plan.rounds));
     }
-    Ok(Prepared { section: Section { name: SECTION, cells, tables: tables() }, missing, _workshop: workshop })
+    let section = Section { name: SECTION, cells, tables: tables() };
+    let finish = || {
+        drop(workshop);
+        Ok(Found::default())
+    };
+    Ok(Prepared { section, missing, finish: Box::new(finish) })
 }
 
 /// The tables; lines whose cells are not run are left out.

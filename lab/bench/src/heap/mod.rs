@@ -22,27 +22,21 @@ mod tools;
 use crate::programs::program::{self, PROFILED, Ready};
 use crate::suite::{Plan, Section, line, table};
 use crate::target::{Against, twin};
+use crate::timing::Found;
+use crate::topics::{Prepared, chooses};
 use crate::{Arm, Cell, Launch, Missing, Target, Unit, peer};
 use std::io;
-use std::path::{Path, PathBuf};
-use vellum_campaign::Goal;
+use std::path::Path;
 use vellum_campaign::cells::cell;
 use vellum_cost::HeldFile;
-use vellum_report::Table;
 use vellum_wire::held::HELD_ENV;
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "heap";
-/// Default number of rounds.
-pub const ROUNDS: usize = 5;
-/// Number of rounds with `--quick`.
-pub const ROUNDS_QUICK: usize = 2;
 /// The parts of the section that run no cell.
 const FAULTS: &str = "faults";
 const EXACT: &str = "exact";
 const INSTRUCTIONS: &str = "instructions";
-
-const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The arms with a profile: their names and the bytes between samples.
 const INTERVALS: [(&str, u64); 2] = [("512 KiB", 512 << 10), ("32 KiB", 32 << 10)];
@@ -56,38 +50,6 @@ const PEAK_PLUS: f64 = 1048576.0;
 const HEAPTRACK: &str = "heaptrack";
 const MEMRAY: &str = "memray";
 
-/// Why the section cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum HeapError {
-    /// The section's files cannot be made.
-    #[error("the section's files could not be made in {}: {source}", .folder.display())]
-    Files {
-        /// Where.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A program of the project is missing.
-    #[error("{} is not there; build everything with ./build", .0.display())]
-    NotBuilt(PathBuf),
-}
-
-/// The section: its cells, its missing tools, and the measurements without a cell.
-#[derive(Debug)]
-pub struct Prepared {
-    /// The cells and tables.
-    pub section: Section,
-    /// Tools and programs that are missing.
-    pub missing: Vec<Missing>,
-    ready: Vec<Ready>,
-    wanted: Vec<&'static str>,
-    vellum: PathBuf,
-    library: PathBuf,
-    /// The files that profiled processes write into.
-    _held: Vec<HeldFile>,
-    folder: tempfile::TempDir,
-}
-
 /// The names of all cells, for `--list`.
 #[must_use]
 pub fn names() -> Vec<String> {
@@ -98,24 +60,18 @@ fn name(cell: &str) -> String {
     format!("{SECTION}-{cell}")
 }
 
-/// Makes the programs' inputs. `library` is Vellum's, and the command lies beside it.
+/// Makes the programs' inputs. The command `vellum` lies beside this executable.
 ///
 /// # Errors
-/// [`HeapError`] if there is nothing to run. A missing program or tool is no error.
-pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepared, HeapError> {
-    let vellum = plan.worker.with_file_name("vellum");
-    if let Some(absent) = [&vellum, &library.to_path_buf()].into_iter().find(|file| !file.exists()) {
-        return Err(HeapError::NotBuilt(absent.clone()));
+/// If there is nothing to run. A missing program or tool is no error.
+pub fn prepare(plan: &Plan, only: Option<&str>) -> anyhow::Result<Prepared> {
+    let (vellum, library) = (plan.worker.with_file_name("vellum"), plan.library.clone());
+    if let Some(absent) = [&vellum, &library].into_iter().find(|file| !file.exists()) {
+        anyhow::bail!("{} is not there; build everything with ./build", absent.display());
     }
     // The files are in memory, like those of `vellum heap`.
-    let place = [Path::new(SHARED_MEMORY).to_path_buf(), std::env::temp_dir()]
-        .into_iter()
-        .find(|place| place.is_dir());
-    let place = place.unwrap_or_default();
-    let failed = |source| HeapError::Files { folder: place.clone(), source };
-    let folder = tempfile::Builder::new().prefix("vellum-bench-heap-").tempdir_in(&place).map_err(failed)?;
-    program::prepare(folder.path(), plan.seed).map_err(failed)?;
-    let wanted = |cell: &str| crate::chooses(only, SECTION, &name(cell));
+    let folder = program::folder(plan.seed)?;
+    let wanted = |cell: &str| chooses(only, SECTION, &name(cell));
     let mut missing = Vec::new();
     if tools::heaptrack().is_none() {
         missing.push(Missing { name: HEAPTRACK, cure: "apt-get install heaptrack".to_owned() });
@@ -138,13 +94,25 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
         }
     }
     for program in ready.iter().filter(|ready| wanted(ready.program.name)) {
-        let arms = arms(program, library, folder.path(), &mut held).map_err(failed)?;
+        let arms = arms(program, &library, folder.path(), &mut held)?;
         cells.push(cell(name(program.program.name), plan.rounds, arms));
     }
     let tables = shown(&cells);
     let section = Section { name: SECTION, cells, tables };
-    let library = library.to_path_buf();
-    Ok(Prepared { section, missing, ready, wanted: besides, vellum, library, _held: held, folder })
+    let finish = move || {
+        let (folder, mut tables, mut goals) = (folder.path(), Vec::new(), Vec::new());
+        for cell in besides {
+            match cell {
+                FAULTS => tables.push(tools::faults(folder, &vellum, &library, &mut goals)?),
+                EXACT => tables.push(exact::table(&ready, folder, &vellum, &library, &mut goals)),
+                _ => tables.extend(instructions::table(&ready, folder, &library, &mut goals)),
+            }
+        }
+        // Profiled processes have written into these files until now.
+        drop(held);
+        Ok(Found::besides(&tables, goals))
+    };
+    Ok(Prepared { section, missing, finish: Box::new(finish) })
 }
 
 fn shown(cells: &[Cell]) -> Vec<crate::Table> {
@@ -164,30 +132,6 @@ fn shown(cells: &[Cell]) -> Vec<crate::Table> {
     });
     let lines = lines.collect();
     vec![cpu, table("Profiles: peak memory", "process_peak_bytes", Unit::Mebibytes, lines)]
-}
-
-impl Prepared {
-    /// Makes the measurements without a cell, after the cells: otherwise the memory used here would count
-    /// in the cells' peaks.
-    ///
-    /// # Errors
-    /// [`HeapError`] if the programs with the faults cannot be written.
-    pub fn besides(&self) -> Result<(Vec<Table>, Vec<Goal>), HeapError> {
-        let (folder, vellum, library) = (self.folder.path(), &*self.vellum, &*self.library);
-        let (mut tables, mut goals) = (Vec::new(), Vec::new());
-        for cell in &self.wanted {
-            match *cell {
-                FAULTS => {
-                    let table = tools::faults(folder, vellum, library, &mut goals);
-                    let failed = |source| HeapError::Files { folder: folder.to_path_buf(), source };
-                    tables.push(table.map_err(failed)?);
-                }
-                EXACT => tables.push(exact::table(&self.ready, folder, vellum, library, &mut goals)),
-                _ => tables.extend(instructions::table(&self.ready, folder, library, &mut goals)),
-            }
-        }
-        Ok((tables, goals))
-    }
 }
 
 fn arms(ready: &Ready, library: &Path, folder: &Path, held: &mut Vec<HeldFile>) -> io::Result<Vec<Arm>> {

@@ -12,34 +12,20 @@ pub(crate) mod program;
 
 use crate::suite::{Plan, Section, line, table};
 use crate::target::Against;
+use crate::timing::Found;
+use crate::topics::{Prepared, chooses};
 use crate::{Cell, Launch, Missing, Table, Target, Unit, peer};
 use program::{OTHERS, PROFILED, Program, Ready};
-use std::io;
 use std::path::Path;
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "programs";
-/// Default number of rounds.
-pub const ROUNDS: usize = 9;
-/// Number of rounds with `--quick`.
-pub const ROUNDS_QUICK: usize = 2;
 
 /// Goal of each row: no slower than glibc, beyond noise.
 const ROW_MAX: f64 = 1.0;
 /// Goals of the geometric means: CPU time at most 0.92 of glibc's, peak at most 0.95.
 const CPU_MAX: f64 = 0.92;
 const PEAK_MAX: f64 = 0.95;
-
-/// The section, and its missing programs.
-#[derive(Debug)]
-pub struct Prepared {
-    /// The cells and tables.
-    pub section: Section,
-    /// Programs that are missing.
-    pub missing: Vec<Missing>,
-    /// The folder of the programs' inputs.
-    _folder: tempfile::TempDir,
-}
 
 fn all() -> impl Iterator<Item = &'static Program> {
     PROFILED.iter().chain(&OTHERS)
@@ -59,20 +45,18 @@ fn name(program: &str) -> String {
 ///
 /// # Errors
 /// If they cannot be written. A missing program is no error.
-pub fn prepare(plan: &Plan, only: Option<&str>) -> io::Result<Prepared> {
-    let place = [Path::new("/dev/shm").to_path_buf(), std::env::temp_dir()];
-    let place = place.into_iter().find(|place| place.is_dir()).unwrap_or_default();
-    let folder = tempfile::Builder::new().prefix("vellum-bench-programs-").tempdir_in(place)?;
-    program::prepare(folder.path(), plan.seed)?;
-    let (mut cells, mut missing) = (Vec::new(), plan.roster.missing.clone());
-    for program in all().filter(|program| crate::chooses(only, SECTION, &name(program.name))) {
+pub fn prepare(plan: &Plan, only: Option<&str>) -> anyhow::Result<Prepared> {
+    let folder = program::folder(plan.seed)?;
+    let (mut cells, mut missing) = (Vec::new(), Vec::new());
+    for program in all().filter(|program| chooses(only, SECTION, &name(program.name))) {
         match program.ready(folder.path()) {
             Some(ready) => cells.push(cell(plan, program, &ready, folder.path())),
             None => missing.push(Missing { name: program.name, cure: program.cure.to_owned() }),
         }
     }
     let tables = tables(&cells);
-    Ok(Prepared { section: Section { name: SECTION, cells, tables }, missing, _folder: folder })
+    let finish = || Ok(folder.close().map(|()| Found::default())?);
+    Ok(Prepared { section: Section { name: SECTION, cells, tables }, missing, finish: Box::new(finish) })
 }
 
 fn tables(cells: &[Cell]) -> Vec<Table> {

@@ -5,10 +5,12 @@
 
 use crate::Launch;
 use crate::advice::program as others;
+use anyhow::Context;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tempfile::TempDir;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {
@@ -216,8 +218,16 @@ pub(crate) struct Ready {
     executable: PathBuf,
 }
 
-/// Makes the programs' input files in `folder`.
-pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
+/// A new folder in memory, if possible, with the programs' input files.
+pub(crate) fn folder(seed: u64) -> anyhow::Result<TempDir> {
+    let places = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
+    let place = places.into_iter().find(|place| place.is_dir()).unwrap_or_default();
+    let folder = tempfile::Builder::new().prefix("vellum-bench-").tempdir_in(&place);
+    let folder = folder.and_then(|folder| prepare(folder.path(), seed).map(|()| folder));
+    folder.with_context(|| format!("making the programs' inputs in {}", place.display()))
+}
+
+fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
     others::prepare(folder, seed)?;
     std::fs::write(folder.join("little.cc"), LITTLE_CC)?;
     std::fs::write(folder.join("pigeons.smt2"), pigeons())?;

@@ -9,7 +9,7 @@ use crate::target::{Against, Target};
 use crate::{Unit, peer};
 
 /// The section's name, with which all its cells begin.
-pub const GOVERN: &str = "govern";
+pub(crate) const GOVERN: &str = "govern";
 
 /// Bound of the time with a governor, as for watching, which is most of the governor's work.
 const OVERHEAD: f64 = 1.01;
@@ -18,7 +18,7 @@ const JOBS: [(usize, usize); 2] = [(8 * MIB, 40_000_000), (64 * MIB, 30_000_000)
 
 /// The cells. They run only if named, since they take minutes.
 #[must_use]
-pub fn section(plan: &Plan) -> Section {
+pub(crate) fn section(plan: &Plan) -> Section {
     let cells = jobs_beside(plan, GOVERN, "governed", "govern", &JOBS);
     let of = |title: &str, metric, unit, target: Option<Target>| {
         let lines = cells.iter().map(|(label, cell)| line(label.clone(), cell, target.clone()));

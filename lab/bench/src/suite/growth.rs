@@ -11,7 +11,7 @@ const WARM_FASTER: f64 = 4.0;
 /// Goal: peak memory at most 1.05 times the final size.
 const PEAK: f64 = 1.05;
 
-pub(super) fn section(plan: &Plan) -> Section {
+pub(crate) fn section(plan: &Plan) -> Section {
     let (doubled, stepped, each) =
         (plan.pick(GIB, 256 * MIB), plan.pick(256 * MIB, 32 * MIB), plan.pick(128 * MIB, 16 * MIB));
     let loops = plan.pick(7, 3);

@@ -6,19 +6,18 @@
 
 use super::small::{Program, SINGLE};
 use super::{Plan, Section, line, table};
-use crate::{Arm, Cell, Peer, Unit, peer};
+use crate::{Arm, Cell, Unit, peer};
 
 /// The section's name, with which all its cells begin.
-pub const HARDENED: &str = "hardened";
+pub(crate) const HARDENED: &str = "hardened";
 const MODE: &str = "vellum-hardened";
 /// The variable that switches the hardened mode on.
 const VARIABLE: &str = "VELLUM_HARDEN";
 
-/// The single-threaded programs of the section `small`, with `peers` beside glibc and Vellum. They run only
-/// if named.
+/// The single-threaded programs of the section `small`. They run only if named.
 #[must_use]
-pub fn section(plan: &Plan, peers: &[Peer]) -> Section {
-    let cells = SINGLE.iter().map(|program| cell(plan, peers, program));
+pub(crate) fn section(plan: &Plan) -> Section {
+    let cells = SINGLE.iter().map(|program| cell(plan, program));
     let cells: Vec<Cell> = cells.filter(|cell| !cell.arms.is_empty()).collect();
     let lines = || cells.iter().map(|cell| line(cell.name.clone(), cell, None)).collect();
     let title = |figure: &str| format!("Hardened: small programs on one thread, {figure}");
@@ -29,18 +28,16 @@ pub fn section(plan: &Plan, peers: &[Peer]) -> Section {
     Section { name: HARDENED, cells, tables }
 }
 
-fn cell(plan: &Plan, peers: &[Peer], program: &Program) -> Cell {
+fn cell(plan: &Plan, program: &Program) -> Cell {
     let name = format!("{HARDENED}-{}", program.cell);
     let mut cell = plan.cell_of(&name, |peer| {
-        let is_usual = [peer::GLIBC, peer::VELLUM].contains(&peer.name);
-        is_usual.then(|| program.launch(plan, peer)).flatten()
+        let shown = [peer::GLIBC, peer::VELLUM, peer::MIMALLOC_SECURE, peer::HARDENED_MALLOC];
+        shown.contains(&peer.name).then(|| program.launch(plan, peer)).flatten()
     });
     let hardened = cell.arms.iter().find(|arm| arm.label == peer::VELLUM).map(|arm| arm.launch.clone());
     if let Some(mut launch) = hardened {
         launch.env.push((VARIABLE.into(), "1".into()));
         cell.arms.push(Arm { label: MODE.to_owned(), launch });
     }
-    let others = peers.iter().filter_map(|peer| Some((peer.name.to_owned(), program.launch(plan, peer)?)));
-    cell.arms.extend(others.map(|(label, launch)| Arm { label, launch }));
     cell
 }

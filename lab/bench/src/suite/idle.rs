@@ -16,7 +16,7 @@ const SPARSE_MS: usize = 6000;
 /// Number of blocks at most, if all have the least size.
 const SPARSE_BLOCKS: usize = 4 * MIB;
 
-pub(super) fn section(plan: &Plan) -> Section {
+pub(crate) fn section(plan: &Plan) -> Section {
     let bytes = plan.pick(256 * MIB, 128 * MIB);
     let mut named: Vec<(String, Cell)> = Vec::new();
     for (workload, blocks) in [

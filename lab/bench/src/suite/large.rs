@@ -15,7 +15,7 @@ const INVARIANCE: f64 = 2.0;
 /// Goal: a first touch this many times cheaper than glibc's.
 const COLD: f64 = 5.0;
 
-pub(super) fn section(plan: &Plan) -> Section {
+pub(crate) fn section(plan: &Plan) -> Section {
     let reused = plan.pick(
         [256 * KIB, 512 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, GIB].to_vec(),
         [256 * KIB, MIB, 16 * MIB, 64 * MIB, GIB].to_vec(),

@@ -10,7 +10,7 @@ use crate::target::{Against, Target};
 use crate::{Arm, Cell, Peer, Unit, peer};
 
 /// The section's name, with which all its cells begin.
-pub const LENT: &str = "lent";
+pub(crate) const LENT: &str = "lent";
 
 /// Goal: no row slower than glibc, in any state of the machine's memory.
 const CPU: f64 = 1.02;
@@ -38,7 +38,7 @@ print(json.dumps({'cpu_ns': cpu * 1e9, 'minor_faults': faults}))
 
 /// The cells. They run only if named, since most of their time is waiting.
 #[must_use]
-pub fn section(plan: &Plan) -> Section {
+pub(crate) fn section(plan: &Plan) -> Section {
     let rows = plan.pick(400_000, 200_000);
     let cells = PAUSES.map(|pause| cell(plan, pause, rows));
     let lines = |target: Option<Target>| {

@@ -3,16 +3,16 @@
 //! A section is one topic with its cells and its tables; a cell can feed several tables. Every cell has a
 //! second arm of glibc and one of Vellum, the controls. With `quick`, there are fewer sizes and shorter runs.
 
-pub mod govern;
-mod growth;
-pub mod hardened;
-mod idle;
-mod large;
-pub mod lent;
-pub mod numpy;
-pub mod pager;
-pub mod small;
-pub mod watch;
+pub(crate) mod govern;
+pub(crate) mod growth;
+pub(crate) mod hardened;
+pub(crate) mod idle;
+pub(crate) mod large;
+pub(crate) mod lent;
+pub(crate) mod numpy;
+pub(crate) mod pager;
+pub(crate) mod small;
+pub(crate) mod watch;
 
 use crate::target::{Against, Target, twin};
 use crate::{Arm, COMMAND, Cell, EXPECT, Launch, Line, Peer, Roster, Table, Unit, peer};
@@ -36,6 +36,8 @@ pub struct Section {
 pub struct Plan {
     /// The executable that implements [`COMMAND`].
     pub worker: PathBuf,
+    /// Vellum's library.
+    pub library: PathBuf,
     /// The peers to compare.
     pub roster: Roster,
     /// Fewer sizes, shorter runs.
@@ -71,12 +73,6 @@ const MIB: usize = 1 << 20;
 /// Debian's interpreter, to which Debian's numpy belongs.
 const PYTHON: &str = "/usr/bin/python3";
 const GIB: usize = 1 << 30;
-
-/// All sections, in the order of the tables.
-#[must_use]
-pub fn suite(plan: &Plan) -> Vec<Section> {
-    vec![large::section(plan), growth::section(plan), idle::section(plan), small::section(plan)]
-}
 
 impl Plan {
     /// Rounds for cells whose single run takes seconds.
@@ -195,41 +191,35 @@ fn tag(bytes: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::only;
-    use std::collections::BTreeSet;
+    use crate::TOPICS;
 
-    fn plan(quick: bool) -> Plan {
+    pub(crate) fn plan(quick: bool) -> Plan {
         let peer = |name| Peer { name, library: None, version: String::new() };
         let roster = Roster { peers: peer::NAMES.map(peer).to_vec(), missing: Vec::new() };
-        Plan { worker: "bench".into(), roster, quick, rounds: 3, seed: 1, threads: 2, mimalloc_bench: None }
+        let worker = "/nonexistent/bench".into();
+        let library = PathBuf::new();
+        Plan { worker, library, roster, quick, rounds: 3, seed: 1, threads: 2, mimalloc_bench: None }
+    }
+
+    /// The sections whose cells run workloads under allocators.
+    fn sections(quick: bool) -> Vec<Section> {
+        let plan = plan(quick);
+        let with_workers = ["large", "growth", "idle", watch::WATCH, govern::GOVERN, pager::PAGER];
+        let topics = TOPICS.iter().filter(|topic| with_workers.contains(&topic.name));
+        topics.map(|topic| topic.prepare(&plan, None).unwrap().section).collect()
     }
 
     #[test]
-    fn names_are_unique_and_lines_have_cells() {
-        for quick in [false, true] {
-            let mut sections = suite(&plan(quick));
-            sections.push(watch::section(&plan(quick)));
-            sections.push(pager::section(&plan(quick)));
-            sections.push(govern::section(&plan(quick)));
-            sections.push(numpy::section(&plan(quick)));
-            sections.push(lent::section(&plan(quick)));
-            sections.push(hardened::section(&plan(quick), &[]));
-            let names: Vec<&str> =
-                sections.iter().flat_map(|s| s.cells.iter().map(|c| c.name.as_str())).collect();
-            let unique: BTreeSet<&str> = names.iter().copied().collect();
-            assert_eq!(names.len(), unique.len(), "two cells share a name: {names:?}");
-            for section in &sections {
-                for line in section.tables.iter().flat_map(|table| &table.lines) {
-                    assert!(
-                        section.cells.iter().any(|cell| cell.name == line.cell),
-                        "{} has no cell",
-                        line.label
-                    );
-                    if let Some(Target { against: Against::Cell(other), .. }) = &line.target {
-                        assert!(unique.contains(other.as_str()), "no cell {other}");
-                    }
+    fn lines_have_cells() {
+        let plan = plan(false);
+        for section in sections(false).into_iter().chain([numpy::section(&plan), lent::section(&plan)]) {
+            let has = |name: &str| section.cells.iter().any(|cell| cell.name == name);
+            for line in section.tables.iter().flat_map(|table| &table.lines) {
+                assert!(has(&line.cell), "{} has no cell", line.label);
+                if let Some(Target { against: Against::Cell(other), .. }) = &line.target {
+                    assert!(has(other), "no cell {other}");
                 }
             }
         }
@@ -238,10 +228,7 @@ mod tests {
     #[test]
     fn every_cell_has_its_controls_and_an_existing_workload() {
         let workloads: Vec<&str> = crate::work::WORKLOADS.iter().map(|w| w.name).collect();
-        let sections = suite(&plan(true));
-        let quick = plan(true);
-        let named = [watch::section(&quick), pager::section(&quick), govern::section(&quick)];
-        for cell in sections.iter().chain(&named).flat_map(|section| &section.cells) {
+        for cell in sections(true).iter().flat_map(|section| &section.cells) {
             for peer in [peer::GLIBC, peer::VELLUM] {
                 for label in [peer.to_owned(), twin(peer)] {
                     assert!(cell.arms.iter().any(|arm| arm.label == label), "{} lacks {label}", cell.name);
@@ -268,16 +255,7 @@ mod tests {
         assert_eq!(cells[2].arms[0].launch.args, ["4"]);
         assert!(cells[1].arms[0].launch.args[3].to_str().unwrap().ends_with("bench/barnes/input"));
         assert_eq!(cells[0].arms.iter().filter(|arm| arm.label == twin(peer::VELLUM)).count(), 1);
-        let hardened = hardened::section(&built, &[]).cells;
+        let hardened = hardened::section(&built).cells;
         assert_eq!(hardened.len(), 2);
-    }
-
-    #[test]
-    fn only_selects_sections_and_cells() {
-        let picked = only(suite(&plan(true)), "large");
-        assert_eq!(picked.iter().map(|section| section.name).collect::<Vec<_>>(), ["large"]);
-        let picked = only(suite(&plan(true)), "1M");
-        assert!(picked.iter().flat_map(|section| &section.cells).all(|cell| cell.name.contains("1M")));
-        assert!(only(suite(&plan(true)), "nonesuch").is_empty());
     }
 }

@@ -9,7 +9,7 @@ use crate::target::{Against, Target};
 use crate::{Arm, Cell, Peer, Unit, peer};
 
 /// The section's name, with which all its cells begin.
-pub const NUMPY: &str = "numpy";
+pub(crate) const NUMPY: &str = "numpy";
 
 /// Goal: CPU time at most 0.95 of glibc's.
 const CPU: f64 = 0.95;
@@ -41,7 +41,7 @@ print(json.dumps({'cpu_ns': cpu * 1e9, 'minor_faults': faults}))
 
 /// The cells. They run only if named, since they need python3-numpy.
 #[must_use]
-pub fn section(plan: &Plan) -> Section {
+pub(crate) fn section(plan: &Plan) -> Section {
     let sizes =
         plan.pick(vec![MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB], vec![4 * MIB, 16 * MIB, 64 * MIB]);
     let cells: Vec<Cell> = sizes.iter().map(|bytes| cell(plan, *bytes)).collect();

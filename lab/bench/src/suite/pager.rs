@@ -13,7 +13,7 @@ use crate::target::{Against, Target};
 use crate::{Cell, Launch, Table, Unit, peer};
 
 /// The section's name, with which all its cells begin.
-pub const PAGER: &str = "pager";
+pub(crate) const PAGER: &str = "pager";
 
 /// The block's memory, and the block's size as a multiple of it.
 const FRAMES: usize = 64 * MIB;
@@ -35,7 +35,7 @@ const KERNEL: f64 = 1.0;
 
 /// The cells. They run only if named, since the kernel's arm needs root and makes swap.
 #[must_use]
-pub fn section(plan: &Plan) -> Section {
+pub(crate) fn section(plan: &Plan) -> Section {
     let params = [("frames", FRAMES), ("times", TIMES), ("touches", plan.pick(TOUCHES.0, TOUCHES.1))];
     let kernel = [&params[..], &[("kernel", 1)]].concat();
     let launches = [

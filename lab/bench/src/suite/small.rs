@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The section's name.
-pub const SMALL: &str = "small";
+pub(crate) const SMALL: &str = "small";
 /// The variable that names the checkout.
 const CHECKOUT: &str = "VELLUM_MIMALLOC_BENCH";
 /// The folders of the built programs and of their inputs, in the checkout.
@@ -99,7 +99,7 @@ impl Program {
     }
 }
 
-pub(super) fn section(plan: &Plan) -> Section {
+pub(crate) fn section(plan: &Plan) -> Section {
     let chosen =
         SINGLE.iter().chain(&PARALLEL).filter(|program| !plan.quick || QUICK.contains(&program.cell));
     let cells: Vec<Cell> = chosen

@@ -9,23 +9,19 @@ use crate::target::{Against, Target};
 use crate::{Unit, peer};
 
 /// The section's name, with which all its cells begin.
-pub const WATCH: &str = "watch";
+pub(crate) const WATCH: &str = "watch";
 
 /// Goal: under 1 % of the job's CPU time at default settings.
 const OVERHEAD: f64 = 1.01;
 /// Goal for the cost that the watch itself reports, as a fraction.
 const SAID: f64 = 0.01;
-/// Rounds: enough pairs to distinguish 1 % from zero.
-pub const ROUNDS: usize = 10;
-/// Number of rounds with `--quick`.
-pub const ROUNDS_QUICK: usize = 3;
 /// Bytes of memory and number of touches of each job: some 2, 3 and 12 seconds of work. The larger a job,
 /// the longer it runs until the budget allows a sample of its pages.
 const JOBS: [(usize, usize); 3] = [(8 * MIB, 20_000_000), (64 * MIB, 20_000_000), (256 * MIB, 50_000_000)];
 
 /// The cells. They run only if named, since they take minutes.
 #[must_use]
-pub fn section(plan: &Plan) -> Section {
+pub(crate) fn section(plan: &Plan) -> Section {
     let cells = jobs_beside(plan, WATCH, "watched", "watch", &JOBS);
     let lines = |target: Target| {
         cells.iter().map(|(label, cell)| line(label.clone(), cell, Some(target.clone()))).collect()

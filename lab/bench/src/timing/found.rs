@@ -44,6 +44,13 @@ impl Found {
         Self { goals, text: texts.join("\n") }
     }
 
+    /// Adds the text and the goals of other measurements.
+    pub fn add(&mut self, other: Found) {
+        let between = if self.text.is_empty() || other.text.is_empty() { "" } else { "\n" };
+        self.text = format!("{}{between}{}", self.text, other.text);
+        self.goals.extend(other.goals);
+    }
+
     /// Reads the section's sheets; questions whose cells were not run are left out.
     #[must_use]
     pub fn of(sheets: &[Sheet], seed: u64) -> Self {

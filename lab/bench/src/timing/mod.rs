@@ -35,11 +35,6 @@ use vellum_campaign::cells::cell;
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "timing";
 
-/// Default number of repeats.
-pub const REPEATS: usize = 10;
-/// Number of repeats with `--quick`.
-pub const REPEATS_QUICK: usize = 3;
-
 const VELLUM: &str = "vellum";
 /// The peer that runs in one process.
 const GOOGLE: &str = "google";
@@ -126,19 +121,10 @@ pub fn prepare(worker: &Path, cells: &mut Vec<Cell>) -> Vec<Missing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Roster;
+    use crate::suite::tests::plan;
 
     fn cells() -> Vec<Cell> {
-        let plan = Plan {
-            worker: "/nonexistent/bench".into(),
-            roster: Roster::default(),
-            quick: true,
-            rounds: 3,
-            seed: 1,
-            threads: 2,
-            mimalloc_bench: None,
-        };
-        section(&plan).cells
+        section(&plan(true)).cells
     }
 
     #[test]
