@@ -16,11 +16,11 @@ const TRUE_PERCENT: f64 = 1.0;
 /// Bound of an estimate's error, in percentage points.
 const ERROR_MAX: f64 = 0.1;
 /// Bound of the effect when A is compared with itself, in percent.
-const CONTROL_MAX: [(Kernel, f64); 2] = [(Kernel::Cpu, 0.02), (Kernel::Alloc, 0.2)];
+const CONTROL_MAX: [f64; Kernel::ALL.len()] = [0.02, 0.2];
 /// Share of control runs whose 95 % interval must contain the truth, in percent.
 const COVERED_MIN: f64 = 90.0;
 /// Bound of the scatter of absolute figures, in percent.
-const SCATTER_MAX: [(Kernel, f64); 2] = [(Kernel::Cpu, 2.0), (Kernel::Alloc, 5.0)];
+const SCATTER_MAX: [f64; Kernel::ALL.len()] = [2.0, 5.0];
 /// Bound of the time of the processes' duel over hyperfine's.
 const TIME_MAX: f64 = 1.0;
 /// Bound of the slowdown by `vellum cost`.
@@ -178,7 +178,8 @@ impl<'a> Reader<'a> {
     }
 
     fn effects(&mut self) {
-        for kernel in Kernel::ALL {
+        let bounds = CONTROL_MAX.into_iter().zip(SCATTER_MAX);
+        for (kernel, (control_max, scatter_max)) in Kernel::ALL.into_iter().zip(bounds) {
             let title = kernel.title();
             let mut grid = Table::plain(&EFFECT, 1).titled(format!("A true +1 %, {title}, in one process"));
             for arm in [VELLUM, GOOGLE] {
@@ -193,24 +194,13 @@ impl<'a> Reader<'a> {
             self.every(&format!("{title}, +1 % in 1 s: right sign"), of, of.above_zero("effect_percent"));
             if kernel == Kernel::Cpu {
                 let what = format!("{title}, +1 % in 1 s: worst error of the estimate");
-                self.goal(
-                    what,
-                    " points",
-                    Bound::AtMost(ERROR_MAX),
-                    of.worst("effect_percent", TRUE_PERCENT),
-                );
+                let worst = of.worst("effect_percent", TRUE_PERCENT);
+                self.goal(what, " points", Bound::AtMost(ERROR_MAX), worst);
             }
-            let limit = |limits: [(Kernel, f64); 2]| {
-                limits.into_iter().find(|(of, _)| *of == kernel).map(|(_, limit)| limit)
-            };
-            if let Some(most) = limit(CONTROL_MAX) {
-                let found = of.worst("control_percent", 0.0);
-                self.goal(format!("{title}, A/A in 1 s: worst error"), " %", Bound::AtMost(most), found);
-            }
-            if let Some(most) = limit(SCATTER_MAX) {
-                let what = format!("{title}, absolute figure: CV over repeats");
-                self.goal(what, " %", Bound::AtMost(most), scatter(&of.values("a_ns")));
-            }
+            let what = format!("{title}, A/A in 1 s: worst error");
+            self.goal(what, " %", Bound::AtMost(control_max), of.worst("control_percent", 0.0));
+            let what = format!("{title}, absolute figure: CV over repeats");
+            self.goal(what, " %", Bound::AtMost(scatter_max), scatter(&of.values("a_ns")));
         }
     }
 
