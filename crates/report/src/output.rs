@@ -103,9 +103,9 @@ pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, OutputError> {
 
 impl Output {
     /// A writer for content too large for memory. Without a later call of [`Output::place`] no file is left.
-    pub fn sink(&self) -> Result<Box<dyn Write>, OutputError> {
+    pub fn sink(&self) -> Result<Box<dyn Write + Send>, OutputError> {
         let (path, file) = match self {
-            Output::Stdout => return Ok(Box::new(io::stdout().lock())),
+            Output::Stdout => return Ok(Box::new(io::stdout())),
             Output::Special(path) => (path, OpenOptions::new().write(true).open(path)),
             Output::File { path, temporary: Some((_, file)) } => (path, file.try_clone()),
             Output::File { path, temporary: None } => (path, Err(io::ErrorKind::NotFound.into())),

@@ -85,7 +85,7 @@ fn tell(name: &str, error: &TraceError, bad: u64) {
 
 /// A page trace being written; it appears under its name when it is complete.
 struct Save {
-    writer: PageTraceWriter<BufWriter<Box<dyn Write>>>,
+    writer: PageTraceWriter<BufWriter<Box<dyn Write + Send>>>,
     output: Output,
     path: PathBuf,
 }
