@@ -2,6 +2,7 @@
 //!
 //! Invariant: an address contains no user name, and no character that could end a request's line.
 
+use crate::Error;
 use std::fmt;
 
 /// A server's address with a path.
@@ -15,18 +16,14 @@ pub struct Address {
     pub path: String,
 }
 
-/// The text is not a valid address.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?}: write http://HOST:PORT or https://HOST:PORT, without a user's name")]
-pub struct AddressError(String);
-
 impl Address {
     /// Parses `text`; `path` is the default path.
     ///
     /// # Errors
-    /// [`AddressError`] if the address is invalid or contains a user's name.
-    pub fn parse(text: &str, path: &str) -> Result<Address, AddressError> {
-        let wrong = || AddressError(text.to_owned());
+    /// If the address is invalid or contains a user's name.
+    pub fn parse(text: &str, path: &str) -> Result<Address, Error> {
+        let wrong =
+            || Error(format!("{text:?}: write http://HOST:PORT or https://HOST:PORT, without a user's name"));
         let plain = text.strip_prefix("http://").map(|rest| (false, rest));
         let (is_secure, rest) =
             plain.or_else(|| Some((true, text.strip_prefix("https://")?))).ok_or_else(wrong)?;

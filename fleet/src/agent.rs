@@ -3,17 +3,17 @@
 //! The agent has one thread. Each [`step`](Agent::step) updates the list of cgroups, runs the watches that
 //! are due, and publishes the page. The server reads the page by a separate handle ([`Agent::page`]).
 
-use crate::discover::{Change, Discovery, RootError, by_kind};
+use crate::Error;
+use crate::discover::{Change, Discovery};
 use crate::group::Identity;
-use crate::http::{Access, AccessError};
+use crate::http::Access;
 use crate::metrics;
 use crate::pods::{Pods, PodsFrom};
 use crate::turns::{Key, Turns};
-use crate::view::Page;
+use crate::view::{Page, State};
 use crate::watched::Watched;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,20 +25,6 @@ const GROUPS_MAX: usize = 4096;
 const PUBLISH: Duration = Duration::from_secs(2);
 /// The longest step, so that signals and new groups are noticed in time.
 const STEP_MAX: Duration = Duration::from_millis(200);
-
-/// The agent cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    /// The root of the hierarchy cannot be used.
-    #[error(transparent)]
-    Root(#[from] RootError),
-    /// The share is out of range.
-    #[error("--total {0}: it is a part of one processor, above 0% and at most 100%")]
-    Share(f64),
-    /// The list of pods cannot be requested.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-}
 
 /// The settings of an agent.
 #[derive(Debug, Clone)]
@@ -61,56 +47,11 @@ pub struct Setting {
 
 /// An event, reported to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are what they are called")]
-pub enum Notice {
-    /// A group was found.
-    Came {
-        name: String,
-        /// Its path below the root.
-        path: String,
-    },
-    /// A group has gone.
-    Went { name: String },
-    /// A group has its first curve.
-    Known { name: String },
-    /// A group cannot be watched.
-    Blind { name: String, why: String },
-    /// There is no current list of pods: containers are named by their paths.
-    Nameless(String),
-    /// The list of pods is available again.
-    Named,
-    /// Some levels are only listed at intervals.
-    Unnoticed,
-    /// There are more groups than the agent watches.
-    TooMany,
-}
-
-impl Notice {
+pub struct Notice {
+    /// The event, in one line.
+    pub text: String,
     /// True if the notice reports a problem.
-    #[must_use]
-    pub fn is_trouble(&self) -> bool {
-        matches!(self, Notice::Blind { .. } | Notice::Nameless(_) | Notice::Unnoticed | Notice::TooMany)
-    }
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Notice::Came { name, path } => write!(to, "{name}: found at /{path}"),
-            Notice::Went { name } => write!(to, "{name}: gone"),
-            Notice::Known { name } => write!(to, "{name}: its first curve is there"),
-            Notice::Blind { name, why } => write!(to, "{name}: not watched: {why}"),
-            Notice::Nameless(why) => {
-                write!(to, "no names of pods: {why}; containers are named by their groups' paths until it is")
-            }
-            Notice::Named => write!(to, "the list of pods can be had"),
-            Notice::Unnoticed => write!(
-                to,
-                "inotify has no more watches (fs.inotify.max_user_watches): groups are looked for every 5 s"
-            ),
-            Notice::TooMany => write!(to, "there are more than {GROUPS_MAX} groups: the rest is not watched"),
-        }
-    }
+    pub is_trouble: bool,
 }
 
 /// The served page.
@@ -158,10 +99,11 @@ impl Agent {
     /// An agent without groups.
     ///
     /// # Errors
-    /// [`AgentError`] if the hierarchy cannot be used, or the share is out of range.
-    pub fn new(setting: Setting) -> Result<Agent, AgentError> {
+    /// If the hierarchy or a file cannot be used, or the share is out of range.
+    pub fn new(setting: Setting) -> Result<Agent, Error> {
         if !(setting.share > 0.0 && setting.share <= 1.0) {
-            return Err(AgentError::Share(setting.share));
+            let wrong = "it is a part of one processor, above 0% and at most 100%";
+            return Err(Error(format!("--total {}: {wrong}", setting.share)));
         }
         let root = match &setting.root {
             Some(root) => root.clone(),
@@ -229,21 +171,22 @@ impl Agent {
                     let Some(key) = self.keys.remove(&path) else { continue };
                     self.turns.leave(key);
                     if let Some(group) = self.groups.remove(&key) {
-                        self.notices.push(Notice::Went { name: group.view().name.clone() });
+                        self.tell(format!("{}: gone", group.view().name));
                     }
                     self.published = None;
                 }
             }
         }
         if self.discovery.is_blind() && !std::mem::replace(&mut self.told.0, true) {
-            self.notices.push(Notice::Unnoticed);
+            let why = "inotify has no more watches (fs.inotify.max_user_watches)";
+            self.warn(format!("{why}: groups are looked for every 5 s"));
         }
     }
 
     fn came(&mut self, path: String, identity: Identity) {
         if self.groups.len() >= GROUPS_MAX {
             if !std::mem::replace(&mut self.told.1, true) {
-                self.notices.push(Notice::TooMany);
+                self.warn(format!("there are more than {GROUPS_MAX} groups: the rest is not watched"));
             }
             return;
         }
@@ -254,7 +197,7 @@ impl Agent {
             _ => None,
         });
         let group = Watched::new(&path, directory, identity, named);
-        self.notices.push(Notice::Came { name: group.view().name.clone(), path: path.clone() });
+        self.tell(format!("{}: found at /{path}", group.view().name));
         self.turns.join(self.last, group.estimate());
         self.groups.insert(self.last, group);
         self.keys.insert(path, self.last);
@@ -272,11 +215,14 @@ impl Agent {
             return;
         }
         let had = std::mem::replace(&mut self.named, pods.trouble().is_none());
-        match pods.trouble() {
-            Some(why) => self.notices.push(Notice::Nameless(why.to_owned())),
-            None if !had => self.notices.push(Notice::Named),
-            None => {}
-        }
+        let told = match pods.trouble() {
+            Some(why) => Some(format!(
+                "no names of pods: {why}; containers are named by their groups' paths until it is"
+            )),
+            None => (!had).then(|| "the list of pods can be had".to_owned()),
+        };
+        let is_trouble = !self.named;
+        self.notices.extend(told.map(|text| Notice { text, is_trouble }));
         for group in self.groups.values_mut() {
             if let Identity::Kubernetes { pod, id } = group.identity() {
                 let named = pods.names.of(pod, id).cloned();
@@ -300,23 +246,31 @@ impl Agent {
                 continue;
             };
             let before = own_cpu();
-            let (was_answered, state) = (group.is_answered(), group.view().state.clone());
+            let (was_answered, was) = (group.is_answered(), group.view().state.clone());
             let (mut stepped, imposed) = group.step(&self.setting.watch);
-            let name = || group.view().name.clone();
-            match &group.view().state {
-                crate::State::Blind(why) if *why != word(&state) => {
-                    self.notices.push(Notice::Blind { name: name(), why: why.clone() });
+            let name = &group.view().name;
+            let told = match &group.view().state {
+                State::Blind(why) if group.view().state != was => Some((format!("not watched: {why}"), true)),
+                State::Watched if !was_answered && group.is_answered() => {
+                    Some(("its first curve is there".to_owned(), false))
                 }
-                crate::State::Watched if !was_answered && group.is_answered() => {
-                    self.notices.push(Notice::Known { name: name() });
-                }
-                _ => {}
-            }
+                _ => None,
+            };
+            let notice = |(what, is_trouble)| Notice { text: format!("{name}: {what}"), is_trouble };
+            self.notices.extend(told.map(notice));
             self.imposed += imposed;
             stepped.cost = own_cpu().saturating_sub(before) + imposed;
             self.account();
             self.turns.stepped(key, stepped);
         }
+    }
+
+    fn tell(&mut self, text: String) {
+        self.notices.push(Notice { text, is_trouble: false });
+    }
+
+    fn warn(&mut self, text: String) {
+        self.notices.push(Notice { text, is_trouble: true });
     }
 
     fn account(&mut self) {
@@ -343,7 +297,6 @@ impl Agent {
         }
         let page = Page {
             groups: views,
-            kinds: by_kind(self.groups.values().map(Watched::identity)).to_vec(),
             cpu_seconds: own_cpu().as_secs_f64(),
             imposed_seconds: self.imposed.as_secs_f64(),
             share: self.setting.share,
@@ -352,14 +305,6 @@ impl Agent {
             names_known: self.pods.as_ref().map(|pods| pods.trouble().is_none()),
         };
         *self.page.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(page);
-    }
-}
-
-/// The reason for which a group cannot be watched, or nothing.
-fn word(state: &crate::State) -> String {
-    match state {
-        crate::State::Blind(why) => why.clone(),
-        _ => String::new(),
     }
 }
 

@@ -13,12 +13,12 @@
 //! Invariants: a cgroup may disappear at any moment, with all cgroups below it. A level is watched before
 //! it is listed, so no change is missed in between. The number of cgroups is bounded ([`NODES_MAX`]).
 
-use crate::group::{Identity, Kind, Place, place};
+use crate::Error;
+use crate::group::{Identity, Place, place};
 use rustix::fs::inotify;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -35,33 +35,19 @@ const RESCAN_BLIND: Duration = Duration::from_secs(5);
 /// The size of the buffer for events, in bytes.
 const EVENTS: usize = 16 << 10;
 
-/// The root cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum RootError {
-    /// It does not exist, or is no cgroup.
-    #[error("--root {path}: {source}; give the root of a hierarchy of control groups, as {unified} or {V1}", unified = V2[0])]
-    Root {
-        /// The directory.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// There is no hierarchy in the usual places.
-    #[error("no control groups are mounted in {unified} or {V1}; give the hierarchy's root with --root", unified = V2[0])]
-    None,
-}
-
 /// The hierarchy of this machine that has the memory controller.
 ///
 /// # Errors
-/// [`RootError::None`] if there is no such hierarchy.
-pub fn usual_root() -> Result<PathBuf, RootError> {
-    Cgroup::memory_root().map(|root| root.path().to_path_buf()).ok_or(RootError::None)
+/// If there is no such hierarchy.
+pub fn usual_root() -> Result<PathBuf, Error> {
+    let way_out = "give the hierarchy's root with --root";
+    let none = || Error(format!("no control groups are mounted in {} or {V1}; {way_out}", V2[0]));
+    Cgroup::memory_root().map(|root| root.path().to_path_buf()).ok_or_else(none)
 }
 
 /// A change of a group. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// A job's group was found.
     Came(String, Identity),
     /// A job's group has gone.
@@ -78,7 +64,7 @@ enum Node {
 
 /// The cgroups below a root.
 #[derive(Debug)]
-pub struct Discovery {
+pub(crate) struct Discovery {
     root: PathBuf,
     /// True if groups of unknown shape are included.
     others: bool,
@@ -91,12 +77,10 @@ pub struct Discovery {
 
 impl Discovery {
     /// The groups below `root`; with `others`, including groups of unknown shape.
-    ///
-    /// # Errors
-    /// [`RootError`] if `root` is not a cgroup.
-    pub fn new(root: &Path, others: bool) -> Result<Discovery, RootError> {
+    pub(crate) fn new(root: &Path, others: bool) -> Result<Discovery, Error> {
+        let way_out = format!("give the root of a hierarchy of control groups, as {} or {V1}", V2[0]);
         let processes = Cgroup::at(root).processes();
-        processes.map_err(|error| RootError::Root { path: root.to_owned(), source: error.source })?;
+        processes.map_err(|error| Error::option("--root", root, error.source, &way_out))?;
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();
         Ok(Discovery {
             root: root.to_owned(),
@@ -110,19 +94,17 @@ impl Discovery {
     }
 
     /// Becomes readable when something may have changed.
-    #[must_use]
-    pub fn wake(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn wake(&self) -> Option<BorrowedFd<'_>> {
         self.watch.as_ref().map(AsFd::as_fd)
     }
 
     /// True if some levels are only listed at intervals, because inotify has no more watches.
-    #[must_use]
-    pub fn is_blind(&self) -> bool {
+    pub(crate) fn is_blind(&self) -> bool {
         self.blind
     }
 
     /// The changes since the last call.
-    pub fn poll(&mut self) -> Vec<Change> {
+    pub(crate) fn poll(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         let (mut levels, lost) = self.events();
         let every = if self.blind { RESCAN_BLIND } else { RESCAN };
@@ -317,17 +299,6 @@ fn join(level: &str, name: &str) -> String {
 
 fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-/// The number of jobs of each kind.
-pub(crate) fn by_kind<'a>(jobs: impl Iterator<Item = &'a Identity>) -> [(Kind, u64); Kind::ALL.len()] {
-    let mut counts = Kind::ALL.map(|kind| (kind, 0));
-    for identity in jobs {
-        for (kind, count) in &mut counts {
-            *count += u64::from(identity.kind() == *kind);
-        }
-    }
-    counts
 }
 
 #[cfg(test)]

@@ -24,38 +24,6 @@ const ID_DIGITS: usize = 64;
 /// The number of digits in names, as in container tools.
 const ID_SHOWN: usize = 12;
 
-/// The kind of job in a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A container of a pod.
-    Kubernetes,
-    /// A container or machine without a kubelet.
-    Container,
-    /// A systemd service or scope.
-    Unit,
-    /// A step of a Slurm job.
-    Slurm,
-    /// A group of unknown shape, without groups below it.
-    Other,
-}
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Kind; 5] = [Kind::Kubernetes, Kind::Container, Kind::Unit, Kind::Slurm, Kind::Other];
-
-    /// The kind's name, the value of the label `kind`.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Kubernetes => "kubernetes",
-            Kind::Container => "container",
-            Kind::Unit => "unit",
-            Kind::Slurm => "slurm",
-            Kind::Other => "other",
-        }
-    }
-}
-
 /// The identity of a job, from its group's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
@@ -89,21 +57,23 @@ pub enum Identity {
         /// The user's number, if the path contains it (version 1).
         user: Option<String>,
     },
-    /// Identified by the path alone.
+    /// A group of unknown shape, without groups below it.
     Other,
 }
 
 impl Identity {
+    /// The kinds of jobs, the values of the label `kind`.
+    pub(crate) const KINDS: [&str; 5] = ["kubernetes", "container", "unit", "slurm", "other"];
+
     /// The job's kind.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        match self {
-            Identity::Kubernetes { .. } => Kind::Kubernetes,
-            Identity::Container { .. } => Kind::Container,
-            Identity::Unit { .. } => Kind::Unit,
-            Identity::Slurm { .. } => Kind::Slurm,
-            Identity::Other => Kind::Other,
-        }
+    pub(crate) fn kind(&self) -> &'static str {
+        Self::KINDS[match self {
+            Identity::Kubernetes { .. } => 0,
+            Identity::Container { .. } => 1,
+            Identity::Unit { .. } => 2,
+            Identity::Slurm { .. } => 3,
+            Identity::Other => 4,
+        }]
     }
 
     /// A readable name, unless a list of pods gives a better one. `path` is the group's.

@@ -1,20 +1,22 @@
 //! A client for HTTP requests to the kubelet (pods), Prometheus (history) and Kubernetes (objects).
 //!
-//! `ureq` makes the requests; this file adds the rules that all three share:
+//! `ureq` makes the requests; this file adds the rules that they share:
 //!
 //! - An answer is bounded in bytes and in time ([`Limits`]), however slowly it comes.
+//! - Temporary failures (no answer, 429, 5xx) are retried a bounded number of times ([`Patience`]).
 //! - Credentials ([`Access`]) are read from their files again for each request.
 //! - There is no proxy and no redirection, so credentials go to no other server.
 //!
 //! Invariant: credentials appear in no error message.
 
+use crate::Error;
 use crate::address::Address;
 use crate::token::TokenFile;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
@@ -37,25 +39,6 @@ pub struct Access {
     pub authorities: Option<PathBuf>,
     /// The client certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
-}
-
-/// A certificate file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum AccessError {
-    /// The file cannot be read.
-    #[error("{path}: {source}; give a file with certificates (PEM) that can be read")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file has no such item.
-    #[error("{0}: there is no {1} in it that is understood; give a file in the form of PEM")]
-    None(PathBuf, &'static str),
-    /// The system has no list of trusted authorities.
-    #[error("no certificates of authorities were found on this system; name a file of them (--ca-file)")]
-    Untrusting,
 }
 
 /// Bounds of an answer.
@@ -103,6 +86,39 @@ impl HttpError {
     }
 }
 
+/// The retries after temporary failures.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// The maximum number of attempts.
+    pub tries: u32,
+    /// The first pause.
+    pub pause: Duration,
+    /// The longest pause, whatever the server requests.
+    pub most: Duration,
+    /// The longest time for an answer.
+    pub answer: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let (pause, most) = (Duration::from_millis(500), Duration::from_secs(10));
+        Patience { tries: 5, pause, most, answer: Duration::from_secs(15) }
+    }
+}
+
+impl Patience {
+    /// The pause after that many attempts: twice as long each time, or as long as the server requests.
+    fn after(&self, tries: u32, why: &HttpError) -> Duration {
+        if let HttpError::Status { after: Some(after), .. } = why {
+            return (*after).clamp(self.pause, self.most.max(self.pause));
+        }
+        // Up to 50 % longer, so that clients that failed together do not retry together.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let more = 1.0 + f64::from(now.subsec_nanos() % 1000) / 2000.0;
+        (self.pause * 2_u32.saturating_pow(tries - 1)).mul_f64(more).min(self.most)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     Get,
@@ -125,8 +141,8 @@ impl Server {
     /// A server, without a connection yet.
     ///
     /// # Errors
-    /// [`AccessError`] if a certificate file cannot be read.
-    pub fn new(address: Address, access: &Access) -> Result<Server, AccessError> {
+    /// If a certificate file cannot be read.
+    pub fn new(address: Address, access: &Access) -> Result<Server, Error> {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -142,21 +158,32 @@ impl Server {
         Ok(Server { address, token: access.token.clone(), agent: config.build().into() })
     }
 
-    /// The body of the answer to a GET request.
+    /// The body of the answer to one GET request.
     pub(crate) fn get(&self, path: &str, limits: &Limits) -> Result<Vec<u8>, HttpError> {
-        self.ask(Method::Get, path, &[], limits)
+        whole(self.send(Method::Get, path, &[], limits)?, limits)
     }
 
-    /// The body of the answer to a request with a JSON body.
+    /// The body, of at most `bytes`, of the answer to a request with a JSON body, which is repeated after
+    /// temporary failures.
     pub(crate) fn ask(
         &self,
         method: Method,
         path: &str,
         body: &[u8],
-        limits: &Limits,
+        bytes: u64,
+        patience: &Patience,
     ) -> Result<Vec<u8>, HttpError> {
-        let mut answer = self.send(method, path, body, limits)?;
-        answer.body_mut().with_config().limit(limits.bytes).read_to_vec().map_err(why)
+        let limits = Limits { bytes, time: patience.answer };
+        let mut tries = 1;
+        loop {
+            match self.send(method, path, body, &limits).and_then(|answer| whole(answer, &limits)) {
+                Err(why) if why.may_pass() && tries < patience.tries => {
+                    std::thread::sleep(patience.after(tries, &why));
+                    tries += 1;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// The body of the answer to a GET request, as a stream.
@@ -232,6 +259,10 @@ impl Server {
     }
 }
 
+fn whole(mut answer: ureq::http::Response<ureq::Body>, limits: &Limits) -> Result<Vec<u8>, HttpError> {
+    answer.body_mut().with_config().limit(limits.bytes).read_to_vec().map_err(why)
+}
+
 /// True if the server closed the connection before it answered.
 fn is_hung_up(error: &ureq::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
@@ -268,40 +299,37 @@ fn said(body: &[u8], token: Option<&str>) -> String {
     if text.is_empty() { text } else { format!(": {text}") }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
-    fs::read(path).map_err(|source| AccessError::Read { path: path.to_owned(), source })
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|why| Error::of(path, why, "give a file with certificates (PEM) that can be read"))
 }
 
-fn certificates(pem: &[u8]) -> Vec<Certificate<'static>> {
-    let each = parse_pem(pem).filter_map(|item| match item {
+fn missing(path: &Path, what: &str) -> Error {
+    Error::of(path, format!("there is no {what} in it that is understood"), "give a file in the form of PEM")
+}
+
+fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, Error> {
+    let pem = read(path)?;
+    let each = parse_pem(&pem).filter_map(|item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(certificate),
         _ => None,
     });
-    each.collect()
+    let all: Vec<_> = each.collect();
+    if all.is_empty() { Err(missing(path, "certificate")) } else { Ok(all) }
 }
 
-fn authorities(file: Option<&Path>) -> Result<RootCerts, AccessError> {
-    let path = match file {
-        Some(path) => path,
-        None => {
-            let there = TRUSTED.iter().map(Path::new).find(|path| path.is_file());
-            there.ok_or(AccessError::Untrusting)?
-        }
-    };
-    let trusted = certificates(&read(path)?);
-    if trusted.is_empty() {
-        return Err(AccessError::None(path.to_owned(), "certificate"));
-    }
-    Ok(RootCerts::new_with_certs(&trusted))
+fn authorities(file: Option<&Path>) -> Result<RootCerts, Error> {
+    let usual = || TRUSTED.iter().map(Path::new).find(|path| path.is_file());
+    let path = file.or_else(usual).ok_or_else(|| {
+        Error::new(
+            "no certificates of authorities were found on this system; name a file of them (--ca-file)",
+        )
+    })?;
+    Ok(RootCerts::new_with_certs(&certificates(path)?))
 }
 
-fn identity((certificate, key): &(PathBuf, PathBuf)) -> Result<ClientCert, AccessError> {
-    let chain = certificates(&read(certificate)?);
-    if chain.is_empty() {
-        return Err(AccessError::None(certificate.clone(), "certificate"));
-    }
-    let key = PrivateKey::from_pem(&read(key)?).map_err(|_| AccessError::None(key.clone(), "private key"))?;
-    Ok(ClientCert::new_with_certs(&chain, key))
+fn identity((certificate, key): &(PathBuf, PathBuf)) -> Result<ClientCert, Error> {
+    let secret = PrivateKey::from_pem(&read(key)?).map_err(|_| missing(key, "private key"))?;
+    Ok(ClientCert::new_with_certs(&certificates(certificate)?, secret))
 }
 
 #[cfg(test)]

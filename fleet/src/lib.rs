@@ -39,6 +39,7 @@
 mod address;
 mod agent;
 mod discover;
+mod error;
 pub mod group;
 mod http;
 pub mod kube;
@@ -55,12 +56,11 @@ mod turns;
 mod view;
 mod watched;
 
-pub use address::{Address, AddressError};
-pub use agent::{Agent, AgentError, Notice, Published, Setting};
-pub use discover::{Change, Discovery, RootError, usual_root};
-pub use http::{Access, AccessError, HttpError, Server};
-pub use pods::{PodsFrom, PodsFromError};
-pub use prometheus::HistoryError;
-pub use tls::{TlsError, TlsFiles};
-pub use token::{TokenError, TokenFile};
-pub use view::{Page, State, View};
+pub use address::Address;
+pub use agent::{Agent, Notice, Published, Setting};
+pub use discover::usual_root;
+pub use error::Error;
+pub use http::{Access, HttpError, Server};
+pub use pods::PodsFrom;
+pub use tls::TlsFiles;
+pub use token::TokenFile;

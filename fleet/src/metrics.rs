@@ -5,6 +5,7 @@
 //! `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. Only `vellum_job_info` has the path and kind as
 //! labels: a path is long, and each cgroup has fifty series.
 
+use crate::group::Identity;
 use crate::view::{Page, State, View};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -91,7 +92,8 @@ impl Collector for Told {
         OWN_CPU.one(to, page.cpu_seconds)?;
         IMPOSED.one(to, page.imposed_seconds)?;
         SHARE.one(to, page.share)?;
-        GROUPS.rows(to, page.kinds.iter().map(|(kind, count)| ([("kind", kind.word())], *count as f64)))?;
+        let of_kind = |kind| page.groups.iter().filter(|view| view.kind == kind).count();
+        GROUPS.rows(to, Identity::KINDS.map(|kind| ([("kind", kind)], of_kind(kind) as f64)))?;
         TURNS.one(to, page.turns as f64)?;
         RUNNING.one(to, page.at_once[0] as f64)?;
         DUE.one(to, page.at_once[1] as f64)?;

@@ -4,22 +4,21 @@
 //! The list is read again when a container appears that is not in it, and seldom otherwise. Without a
 //! list, containers are named by their cgroups' paths, and a notice reports it ([`Pods::trouble`]).
 //!
-//! Invariants: an answer is at most [`BYTES_MAX`] long and takes at most [`TIME_MAX`]. After an unreadable
+//! Invariants: an answer keeps to its bounds ([`LIMITS`]) of length and time. After an unreadable
 //! list the last readable one stays in force. A list only gives names: it adds no cgroup to those watched.
 
-use crate::address::{Address, AddressError};
-use crate::http::{Access, AccessError, HttpError, Limits, Server};
+use crate::Error;
+use crate::address::Address;
+use crate::http::{Access, Limits, Server};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The maximum size of a list. The kubelet's has about 10 KiB per pod.
-const BYTES_MAX: u64 = 64 << 20;
-/// The maximum time for an answer.
-const TIME_MAX: Duration = Duration::from_secs(3);
+/// Bounds of a list. The kubelet's has about 10 KiB per pod.
+const LIMITS: Limits = Limits { bytes: 64 << 20, time: Duration::from_secs(3) };
 /// The time between two requests while a container is missing from the list, …
 const AGAIN: Duration = Duration::from_secs(5);
 /// … and while none is.
@@ -38,34 +37,17 @@ pub enum PodsFrom {
     File(PathBuf),
 }
 
-/// The text names no source.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?}: write http://HOST:PORT/pods, https://HOST:PORT/pods, or a file's path")]
-pub struct PodsFromError(String);
-
 impl std::str::FromStr for PodsFrom {
-    type Err = PodsFromError;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<PodsFrom, PodsFromError> {
-        let file = !text.is_empty() && !text.contains("://");
-        if file {
-            Ok(PodsFrom::File(text.into()))
-        } else {
-            Address::parse(text, "/pods").map(PodsFrom::Address)
+    fn from_str(text: &str) -> Result<PodsFrom, Error> {
+        if !text.is_empty() && !text.contains("://") {
+            return Ok(PodsFrom::File(text.into()));
         }
-        .map_err(|_: AddressError| PodsFromError(text.to_owned()))
+        Address::parse(text, "/pods").map(PodsFrom::Address).map_err(|_| {
+            Error(format!("{text:?}: write http://HOST:PORT/pods, https://HOST:PORT/pods, or a file's path"))
+        })
     }
-}
-
-/// The list is not available.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PodsError {
-    #[error("the list of pods cannot be read: {0}")]
-    Read(#[from] io::Error),
-    #[error(transparent)]
-    Http(#[from] HttpError),
-    #[error("it is no list of pods: {0}")]
-    Json(#[from] serde_json::Error),
 }
 
 /// The name of a container.
@@ -141,8 +123,9 @@ impl ContainerStatus {
 }
 
 impl Names {
-    pub(crate) fn parse(json: &[u8]) -> Result<Names, PodsError> {
-        let list: PodList = serde_json::from_slice(json)?;
+    pub(crate) fn parse(json: &[u8]) -> Result<Names, Error> {
+        let list = serde_json::from_slice(json);
+        let list: PodList = list.map_err(|why| Error(format!("it is no list of pods: {why}")))?;
         let mut names = Names::default();
         for Pod { metadata, status } in list.items.unwrap_or_default() {
             let (Some(pod), Some(namespace)) = (metadata.name, metadata.namespace) else { continue };
@@ -198,7 +181,7 @@ pub(crate) struct Pods {
 }
 
 impl Pods {
-    pub(crate) fn new(from: PodsFrom, access: &Access) -> Result<Pods, AccessError> {
+    pub(crate) fn new(from: PodsFrom, access: &Access) -> Result<Pods, Error> {
         let source = match from {
             PodsFrom::Address(address) => Source::Server(Server::new(address, access)?),
             PodsFrom::File(path) => Source::File(path),
@@ -227,7 +210,7 @@ impl Pods {
             }
         }
         let before = self.trouble.take();
-        let list = fetch(&self.source).and_then(|json| Names::parse(&json));
+        let list = self.fetch().and_then(|json| Names::parse(&json));
         self.asked = Some(Instant::now());
         let was_new = ids.clone().any(is_new);
         let changed = match list {
@@ -249,16 +232,18 @@ impl Pods {
         };
         changed
     }
-}
 
-fn fetch(source: &Source) -> Result<Vec<u8>, PodsError> {
-    let mut bytes = Vec::new();
-    match source {
-        Source::File(path) => {
-            fs::File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
-            Ok(bytes)
+    fn fetch(&self) -> Result<Vec<u8>, Error> {
+        match &self.source {
+            Source::Server(server) => server.get("", &LIMITS).map_err(Error::new),
+            Source::File(path) => {
+                let mut bytes = Vec::new();
+                let read =
+                    fs::File::open(path).and_then(|file| file.take(LIMITS.bytes).read_to_end(&mut bytes));
+                let read = read.map_err(|why| Error(format!("the list of pods cannot be read: {why}")));
+                read.map(|_| bytes)
+            }
         }
-        Source::Server(server) => Ok(server.get("", &Limits { bytes: BYTES_MAX, time: TIME_MAX })?),
     }
 }
 

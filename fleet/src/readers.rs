@@ -1,11 +1,11 @@
-//! Entry points for the fuzz targets (`vellum-fuzz`) and for tests of the documentation: parsers of other
-//! programs' data, and the function that renders metrics.
+//! Entry points for the fuzz targets (`vellum-fuzz`): parsers of other programs' data, and the function that
+//! renders metrics.
 
 use crate::group::Identity;
 use crate::metrics;
 use crate::pods::Names;
 use crate::recommend::containers::Memory;
-use crate::view::Page;
+use crate::view::{Page, View};
 use std::sync::Arc;
 
 /// Parses a list of pods: `None` if it is invalid, else whether it contains this container.
@@ -37,8 +37,9 @@ pub fn quantity(text: &str) -> Option<u64> {
     crate::kube::bytes(text)
 }
 
-/// Renders a page as metrics.
+/// Renders the metrics of a group with this name and path.
 #[must_use]
-pub fn metrics(page: Page) -> String {
-    metrics::render(&Arc::new(page))
+pub fn metrics(name: &str) -> String {
+    let view = View { name: name.to_owned(), path: name.to_owned(), ..View::default() };
+    metrics::render(&Arc::new(Page { groups: vec![view.into()], ..Page::default() }))
 }

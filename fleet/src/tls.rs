@@ -7,10 +7,11 @@
 //!
 //! Invariant: no key is ever printed.
 
+use crate::Error;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{Error, ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -21,33 +22,8 @@ const FILE_MAX: u64 = 1 << 20;
 /// The application protocol (RFC 7301).
 const PROTOCOL: &[u8] = b"http/1.1";
 
-/// The certificate or its key cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
-pub enum TlsError {
-    /// A file cannot be read.
-    #[error("{option} {path}: {source}; give a file (PEM) that can be read")]
-    Read { option: &'static str, path: PathBuf, source: io::Error },
-    #[error(
-        "--tls-certificate {0}: no valid certificate; give the server's certificate and its chain in PEM form"
-    )]
-    Certificate(PathBuf),
-    #[error(
-        "--tls-key {0}: there is no private key in it that is understood; give one in the form of PEM, without a passphrase"
-    )]
-    Key(PathBuf),
-    /// The key does not belong to the certificate.
-    #[error(
-        "--tls-key {key}: it is not the key of the first certificate in {certificate}; give the two that belong together"
-    )]
-    Strangers { certificate: PathBuf, key: PathBuf },
-    /// TLS does not support the certificate or key.
-    #[error(
-        "--tls-certificate {certificate}, --tls-key {key}: {source}; give a certificate of version 3 with a key of RSA, ECDSA \
-         (P-256, P-384) or Ed25519"
-    )]
-    Unusable { certificate: PathBuf, key: PathBuf, source: Error },
-}
+const CERTIFICATE: &str = "--tls-certificate";
+const KEY: &str = "--tls-key";
 
 /// A file with a certificate, and a file with its key.
 #[derive(Clone)]
@@ -88,8 +64,8 @@ impl TlsFiles {
     /// Opens the files at these paths, with a certificate and its key.
     ///
     /// # Errors
-    /// [`TlsError`] if a file cannot be read, has no certificate or key, or the two do not match.
-    pub fn open(certificate: &Path, key: &Path) -> Result<TlsFiles, TlsError> {
+    /// If a file cannot be read, has no certificate or key, or the two do not match.
+    pub fn open(certificate: &Path, key: &Path) -> Result<TlsFiles, Error> {
         let pem = Pem::read(certificate, key)?;
         let config = pem.config(certificate, key)?;
         let kept = Mutex::new(Kept { pem, config, trouble: None });
@@ -112,7 +88,7 @@ impl TlsFiles {
             Ok(pem) => pem.config(certificate, key).map(|config| Some((pem, config))),
             Err(why) => Err(why),
         };
-        kept.trouble = changed.as_ref().err().map(TlsError::to_string);
+        kept.trouble = changed.as_ref().err().map(Error::to_string);
         if let Ok(Some((pem, config))) = changed {
             (kept.pem, kept.config) = (pem, config);
         }
@@ -132,19 +108,22 @@ impl Tls for TlsFiles {
 }
 
 impl Pem {
-    fn read(certificate: &Path, key: &Path) -> Result<Pem, TlsError> {
-        let certificate = read("--tls-certificate", certificate)?;
-        Ok(Pem { certificate, key: read("--tls-key", key)? })
+    fn read(certificate: &Path, key: &Path) -> Result<Pem, Error> {
+        let certificate = read(CERTIFICATE, certificate)?;
+        Ok(Pem { certificate, key: read(KEY, key)? })
     }
 
-    fn config(&self, certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    fn config(&self, certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Error> {
         let chain: Vec<_> =
             CertificateDer::pem_slice_iter(&self.certificate).collect::<Result<_, _>>().unwrap_or_default();
         if chain.is_empty() {
-            return Err(TlsError::Certificate(certificate.to_owned()));
+            let way_out = "give the server's certificate and its chain in PEM form";
+            return Err(Error::option(CERTIFICATE, certificate, "no valid certificate", way_out));
         }
-        let secret = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| TlsError::Key(key.to_owned()))?;
-        let (certificate, key) = (certificate.to_owned(), key.to_owned());
+        let secret = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| {
+            let way_out = "give one in the form of PEM, without a passphrase";
+            Error::option(KEY, key, "there is no private key in it that is understood", way_out)
+        })?;
         let made = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret));
@@ -153,16 +132,22 @@ impl Pem {
                 config.alpn_protocols = vec![PROTOCOL.to_vec()];
                 Ok(Arc::new(config))
             }
-            Err(Error::InconsistentKeys(_)) => Err(TlsError::Strangers { certificate, key }),
-            Err(source) => Err(TlsError::Unusable { certificate, key, source }),
+            Err(rustls::Error::InconsistentKeys(_)) => {
+                let why = format!("it is not the key of the first certificate in {}", certificate.display());
+                Err(Error::option(KEY, key, why, "give the two that belong together"))
+            }
+            Err(why) => {
+                let both = format!("{CERTIFICATE} {}, {KEY}", certificate.display());
+                let kinds = "a certificate of version 3 with a key of RSA, ECDSA (P-256, P-384) or Ed25519";
+                Err(Error::option(&both, key, why, &format!("give {kinds}")))
+            }
         }
     }
 }
 
-fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+fn read(option: &str, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    match fs::File::open(path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut bytes)) {
-        Ok(_) => Ok(bytes),
-        Err(source) => Err(TlsError::Read { option, path: path.to_owned(), source }),
-    }
+    let read = fs::File::open(path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut bytes));
+    let read = read.map_err(|why| Error::option(option, path, why, "give a file (PEM) that can be read"));
+    read.map(|_| bytes)
 }

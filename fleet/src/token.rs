@@ -4,27 +4,13 @@
 //! Invariants: no token is ever printed. A file that is empty or cannot be read admits nobody. The time of a
 //! comparison does not depend on where two tokens differ.
 
+use crate::Error;
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const TOKEN_MAX: u64 = 4096;
-
-/// The token cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TokenError {
-    /// The file cannot be read.
-    #[error("--token-file {path}: {source}; give a file that has the token and nothing else")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file has no token, or a token that is too long.
-    #[error("--token-file {0}: it has no token of 1 to {TOKEN_MAX} visible characters; write one line")]
-    None(PathBuf),
-}
 
 /// A file with a token.
 #[derive(Debug, Clone)]
@@ -34,11 +20,13 @@ impl TokenFile {
     /// Opens the file at `path`, which contains a token.
     ///
     /// # Errors
-    /// [`TokenError`] if the file cannot be read, or has no token.
-    pub fn open(path: &Path) -> Result<TokenFile, TokenError> {
+    /// If the file cannot be read, or has no token.
+    pub fn open(path: &Path) -> Result<TokenFile, Error> {
+        let failed = |why: &dyn Display, way_out| Error::option("--token-file", path, why, way_out);
+        let missing = format!("it has no token of 1 to {TOKEN_MAX} visible characters");
         match read(path) {
-            Err(source) => Err(TokenError::Read { path: path.to_owned(), source }),
-            Ok(None) => Err(TokenError::None(path.to_owned())),
+            Err(why) => Err(failed(&why, "give a file that has the token and nothing else")),
+            Ok(None) => Err(failed(&missing, "write one line")),
             Ok(Some(_)) => Ok(TokenFile(path.to_owned())),
         }
     }

@@ -1,6 +1,6 @@
 //! Snapshots of each watched cgroup and of the agent, from which the metrics are rendered.
 
-use crate::group::{Identity, Kind};
+use crate::group::Identity;
 use crate::pods::Named;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use vellum_reference::Window;
 
 /// The state of a group's watch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum State {
+pub(crate) enum State {
     /// The group waits for its first turn.
     #[default]
     Waiting,
@@ -26,8 +26,7 @@ impl State {
     pub(crate) const WORDS: [&str; 4] = ["waiting", "watched", "empty", "blind"];
 
     /// The state's name.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         Self::WORDS[match self {
             State::Waiting => 0,
             State::Watched => 1,
@@ -39,49 +38,49 @@ impl State {
 
 /// The view of one group.
 #[derive(Debug, Clone, Default)]
-pub struct View {
+pub(crate) struct View {
     /// The group's path below the root.
-    pub path: String,
+    pub(crate) path: String,
     /// The group's directory.
-    pub directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// A unique, readable name.
-    pub name: String,
+    pub(crate) name: String,
     /// Labels, depending on the kind.
-    pub labels: Vec<(&'static str, String)>,
+    pub(crate) labels: Vec<(&'static str, String)>,
     /// The name of the kind.
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// True if the previous container of the pod was killed because of a lack of memory.
-    pub was_oom_killed: bool,
+    pub(crate) was_oom_killed: bool,
     /// The state of the watch.
-    pub state: State,
+    pub(crate) state: State,
     /// Living processes.
-    pub processes: u64,
+    pub(crate) processes: u64,
     /// Resident memory, at the last sample.
-    pub resident_bytes: u64,
+    pub(crate) resident_bytes: u64,
     /// Swapped memory, at the last sample.
-    pub swapped_bytes: u64,
+    pub(crate) swapped_bytes: u64,
     /// z(T) at the knee.
-    pub worth_bytes: Option<u64>,
+    pub(crate) worth_bytes: Option<u64>,
     /// T at the knee.
-    pub window_seconds: Option<f64>,
+    pub(crate) window_seconds: Option<f64>,
     /// S·f at the knee.
-    pub waiting: Option<f64>,
+    pub(crate) waiting: Option<f64>,
     /// The recommended limit, which should cost at most 2 % of the group's time.
-    pub advised_bytes: Option<u64>,
+    pub(crate) advised_bytes: Option<u64>,
     /// The slowdown with two thirds of the recommended limit.
-    pub slowdown_two_thirds: Option<f64>,
+    pub(crate) slowdown_two_thirds: Option<f64>,
     /// A limit that holds all memory touched within the longest measured age.
-    pub advised_by_age_bytes: Option<u64>,
+    pub(crate) advised_by_age_bytes: Option<u64>,
     /// Ages in seconds, with the memory not touched for as long.
-    pub untouched: Vec<(u64, u64)>,
+    pub(crate) untouched: Vec<(u64, u64)>,
     /// The working-set curve.
-    pub curve: Vec<Window>,
+    pub(crate) curve: Vec<Window>,
     /// User CPU time since the watch began.
-    pub clock_seconds: f64,
+    pub(crate) clock_seconds: f64,
     /// The cost of the watch, as a part of that time.
-    pub watch_share: f64,
+    pub(crate) watch_share: f64,
     /// Wall-clock time from the group's discovery to the first curve.
-    pub first_curve_seconds: Option<f64>,
+    pub(crate) first_curve_seconds: Option<f64>,
 }
 
 impl View {
@@ -98,7 +97,7 @@ impl View {
 
     /// Sets the name and the labels.
     pub(crate) fn identify(&mut self, identity: &Identity, named: Option<&Named>) {
-        self.kind = identity.kind().word();
+        self.kind = identity.kind();
         self.name = identity.name(&self.path);
         self.was_oom_killed = named.is_some_and(|named| named.was_oom_killed);
         let mut labels = Vec::new();
@@ -127,21 +126,19 @@ impl View {
 
 /// The contents of the page.
 #[derive(Debug, Clone, Default)]
-pub struct Page {
+pub(crate) struct Page {
     /// The groups, in the order of their paths.
-    pub groups: Vec<Arc<View>>,
-    /// The number of groups of each kind.
-    pub kinds: Vec<(Kind, u64)>,
+    pub(crate) groups: Vec<Arc<View>>,
     /// The agent's own CPU time.
-    pub cpu_seconds: f64,
+    pub(crate) cpu_seconds: f64,
     /// CPU time that jobs lost because they were watched, estimated from the number of pages.
-    pub imposed_seconds: f64,
+    pub(crate) imposed_seconds: f64,
     /// The maximum of both, as a part of one processor.
-    pub share: f64,
+    pub(crate) share: f64,
     /// The number of cycles begun.
-    pub turns: u64,
+    pub(crate) turns: u64,
     /// The number of groups with a running cycle, and of groups that are due and wait.
-    pub at_once: [usize; 2],
+    pub(crate) at_once: [usize; 2],
     /// True if the list of pods is current; `None` without `--pods`.
-    pub names_known: Option<bool>,
+    pub(crate) names_known: Option<bool>,
 }

@@ -10,11 +10,12 @@
 //! at any moment: it leaves nothing behind in any cgroup or process.
 
 use crate::Ended;
+use crate::command::recommend::token;
 use clap::ValueHint;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use vellum_fleet::{Access, Agent, Notice, PodsFrom, Setting, TlsFiles, TokenFile};
+use vellum_fleet::{Access, Agent, Notice, PodsFrom, Setting, TlsFiles};
 use vellum_governor::{Admits, DEVICE_DELAY, Exposition, Stop, Tls};
 use vellum_reference::{Delay, Options, SourceChoice};
 use vellum_report::option::{percent, percent_or_none, time, time_or_none};
@@ -149,8 +150,8 @@ impl AgentArgs {
 
 /// Runs the agent until a signal, the end of the time, or the end of its reader.
 pub(crate) fn agent(args: &AgentArgs) -> Ended {
-    let open = |file: &Option<PathBuf>| file.as_deref().map(TokenFile::open).transpose();
-    let (token, pods_token) = (open(&args.token_file)?, open(&args.pods_token_file)?);
+    let (served, pods) = (args.token_file.as_deref(), args.pods_token_file.as_deref());
+    let (token, pods_token) = (token(served)?, token(pods)?);
     let tls = args.tls_certificate.as_deref().zip(args.tls_key.as_deref());
     let tls = tls.map(|(certificate, key)| TlsFiles::open(certificate, key)).transpose()?;
     // Before there is another thread: those made later inherit it.
@@ -220,10 +221,10 @@ impl Teller {
     fn notices(&self, notices: &[Notice]) -> Result<bool, OutputError> {
         let mut text = String::new();
         for notice in notices {
-            let line = notice.to_string().replace(char::is_control, "?");
+            let line = notice.text.replace(char::is_control, "?");
             match self.quiet {
                 false => text += &self.line(&line),
-                true if notice.is_trouble() => say!("vellum: {line}"),
+                true if notice.is_trouble => say!("vellum: {line}"),
                 true => {}
             }
         }

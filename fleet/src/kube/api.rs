@@ -1,41 +1,20 @@
 //! A client for Kubernetes' REST API, which reads and writes objects.
 //!
-//! Temporary failures (no answer, 429, 5xx) are retried a bounded number of times. Each pause is twice as
-//! long as the one before, or as long as the server requests, up to a bound. A conflict (409) is returned
-//! to the caller, who must read the object again. A repeated write does no harm, because each write names
-//! the version of the object that it changes.
+//! Temporary failures are retried ([`Patience`]). A repeated write does no harm, because each write names the
+//! version of the object that it changes. A conflict (409) is returned to the caller, who must read the
+//! object again.
 
 use crate::address::Address;
-use crate::http::{HttpError, Limits, Method, Server};
+use crate::http::{HttpError, Limits, Method, Patience, Server};
 use serde_json::Value;
 use std::io::Read;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-/// Bounds of an answer. A page of objects is also limited by its count.
-const LIMITS: Limits = Limits { bytes: 64 << 20, time: Duration::from_secs(15) };
+/// The maximum length of an answer. A page of objects is also limited by its count.
+const BYTES_MAX: u64 = 64 << 20;
 /// The number of objects in a page of a list, and of pages.
 const PAGE: usize = 500;
 const PAGES_MAX: usize = 2000;
-
-/// The retries after temporary failures.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// The maximum number of attempts.
-    pub tries: u32,
-    /// The first pause.
-    pub pause: Duration,
-    /// The longest pause, whatever the server requests.
-    pub most: Duration,
-    /// The longest time for an answer.
-    pub answer: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        let (pause, most) = (Duration::from_millis(500), Duration::from_secs(10));
-        Patience { tries: 5, pause, most, answer: LIMITS.time }
-    }
-}
 
 /// A request has failed.
 #[derive(Debug, thiserror::Error)]
@@ -163,41 +142,18 @@ impl Api {
 
     fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ApiError> {
         let body = body.map(Value::to_string).unwrap_or_default();
-        let limits = Limits { time: self.patience.answer, ..LIMITS };
         let what = || path.split('?').next().unwrap_or_default().to_owned();
-        let mut tries = 1;
-        let json = loop {
-            let why = match self.server.ask(method, path, body.as_bytes(), &limits) {
-                Ok(json) => break json,
-                Err(why) => why,
-            };
-            match why.status() {
-                Some(409) => return Err(ApiError::Conflict(what())),
-                Some(404) => return Err(ApiError::Missing(what())),
-                _ if why.may_pass() && tries < self.patience.tries => {
-                    std::thread::sleep(self.pause(tries, &why));
-                    tries += 1;
-                }
-                _ => return Err(ApiError::Http { what: what(), source: why }),
-            }
-        };
-        let object = serde_json::from_slice::<Value>(&json).map_err(|why| why.to_string());
-        match object {
+        let json = self.server.ask(method, path, body.as_bytes(), BYTES_MAX, &self.patience);
+        let json = json.map_err(|why| match why.status() {
+            Some(409) => ApiError::Conflict(what()),
+            Some(404) => ApiError::Missing(what()),
+            _ => ApiError::Http { what: what(), source: why },
+        })?;
+        match serde_json::from_slice::<Value>(&json) {
             Ok(object @ Value::Object(_)) => Ok(object),
             Ok(_) => Err(ApiError::Nonsense { what: what(), why: "it is not in braces".to_owned() }),
-            Err(why) => Err(ApiError::Nonsense { what: what(), why }),
+            Err(why) => Err(ApiError::Nonsense { what: what(), why: why.to_string() }),
         }
-    }
-
-    fn pause(&self, tries: u32, why: &HttpError) -> Duration {
-        let Patience { pause, most, .. } = self.patience;
-        if let HttpError::Status { after: Some(after), .. } = why {
-            return (*after).clamp(pause, most.max(pause));
-        }
-        // Up to 50 % longer, so that clients that failed together do not retry together.
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let more = 1.0 + f64::from(now.subsec_nanos() % 1000) / 2000.0;
-        (pause * 2_u32.saturating_pow(tries - 1)).mul_f64(more).min(most)
     }
 }
 

@@ -14,7 +14,8 @@ mod lease;
 mod quantity;
 mod watch;
 
-pub use api::{Api, ApiError, Patience};
+pub use crate::http::Patience;
+pub use api::{Api, ApiError};
 pub use lease::{Lease, LeaseName};
 pub(crate) use quantity::bytes;
 pub use watch::Watch;
@@ -34,20 +35,16 @@ pub(crate) fn micros(time: SystemTime) -> String {
 }
 
 /// True if this is a valid name of a container or namespace (RFC 1123, label).
-pub(crate) fn is_label(name: &str) -> bool {
-    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=63).contains(&name.len())
-        && name.bytes().all(known)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
+pub fn is_label(name: &str) -> bool {
+    name.len() <= 63 && is_part(name)
 }
 
 /// True if this is a valid name of a pod or other object (RFC 1123, subdomain).
 pub(crate) fn is_name(name: &str) -> bool {
-    name.len() <= 253 && name.split('.').all(|part| part.len() <= 253 && is_label_of_any_length(part))
+    name.len() <= 253 && name.split('.').all(is_part)
 }
 
-fn is_label_of_any_length(part: &str) -> bool {
+fn is_part(part: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !part.is_empty() && part.bytes().all(known) && !part.starts_with('-') && !part.ends_with('-')
 }

@@ -1,11 +1,14 @@
-//! Tests of the rendered metrics: which series there are, and that no name breaks their format.
+//! Tests of the rendered metrics: which series there are, that no name breaks their format, and that
+//! documentation, alerts and dashboard name exactly these.
 
 use super::*;
-use crate::group::{Identity, Place, place};
+use crate::group::{Place, place};
 use crate::pods::Named;
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use vellum_reference::Window;
 
 const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -48,10 +51,11 @@ fn named(namespace: &str, pod: &str, container: &str) -> Named {
 #[test]
 fn groups_use_the_governors_metric_names() {
     let group = tempfile::tempdir().unwrap();
-    fs::write(group.path().join("memory.current"), "8192\n").unwrap();
-    fs::write(group.path().join("memory.max"), "max\n").unwrap();
+    let write = |name: &str, text: &str| fs::write(group.path().join(name), text).unwrap();
+    write("memory.current", "8192\n");
+    write("memory.max", "max\n");
     let pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=250\n";
-    fs::write(group.path().join("memory.pressure"), pressure).unwrap();
+    write("memory.pressure", pressure);
     let told = page(vec![of_pod(&named("shop", "web-0", "nginx"), group.path())]);
     let who = "name=\"shop/web-0/nginx\",namespace=\"shop\",pod=\"web-0\",container=\"nginx\"";
     for line in [
@@ -73,7 +77,7 @@ fn groups_use_the_governors_metric_names() {
         assert!(told.lines().any(|said| said == line), "no {line:?} in\n{told}");
     }
     assert!(!told.contains("job_limit_bytes{") && told.ends_with("# EOF\n"));
-    fs::write(group.path().join("memory.max"), "4096\n").unwrap();
+    write("memory.max", "4096\n");
     let told = page(vec![of_pod(&named("shop", "web-0", "nginx"), group.path())]);
     assert!(told.contains(&format!("vellum_job_limit_bytes{{{who}}} 4096.0")));
 }
@@ -126,26 +130,68 @@ fn unknown_values_are_not_exported() {
     assert_eq!(samples[0], info);
 }
 
-/// promtool accepts the page for collectors of text files.
+/// A check by promtool; `None`, with a message, if promtool is missing.
+fn checked(args: &[&str], input: &str) -> Option<Output> {
+    let mut command = Command::new("promtool");
+    command.arg("check").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        vellum_skip::skip("there is no promtool here (Debian: prometheus)");
+        return None;
+    };
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Some(child.wait_with_output().unwrap())
+}
+
+/// promtool accepts the page for collectors of text files, and the rules.
 #[test]
 fn promtool_finds_nothing_wrong() {
-    use std::io::Write;
     let told = page(vec![
         of_pod(&named("shop", "web-0", "nginx"), Path::new("/nowhere")),
         of_pod(&named("a\"b\\", "c\nd", "e"), Path::new("/nowhere")),
     ]);
-    let child = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let Ok(mut child) = child else {
-        return vellum_skip::skip("there is no promtool here (Debian: prometheus)");
-    };
-    child.stdin.take().unwrap().write_all(text_file(&told).as_bytes()).unwrap();
-    let done = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+    let Some(done) = checked(&["metrics"], &text_file(&told)) else { return };
     // Status 3 stands for advice on names, which is no error.
+    let said = format!("{done:?}");
     assert!(matches!(done.status.code(), Some(0 | 3)) && !said.contains("error while"), "{said}");
+    let done = checked(&["rules", file(RULES).to_str().unwrap()], "").unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+const RULES: &str = "examples/prometheus/fleet.yml";
+const DASHBOARD: &str = "examples/prometheus/fleet-dashboard.json";
+
+fn file(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// The metrics that a text names. Recorded metrics have colons.
+fn metrics(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
+    words.filter(|word| word.starts_with("vellum_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn documentation_and_examples_name_the_served_metrics() {
+    let group = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(group.path().join(name), text).unwrap();
+    write("memory.current", "4096\n");
+    write("memory.max", "8192\n");
+    write("memory.events", "oom 1\noom_kill 1\n");
+    write("memory.pressure", "some avg10=0.00 total=1\nfull avg10=0.00 total=1\n");
+    let told = page(vec![of_pod(&named("shop", "web-0", "nginx"), group.path())]);
+    let samples = told.lines().filter(|line| !line.starts_with('#'));
+    let mut served: BTreeSet<String> =
+        samples.map(|line| line.split(['{', ' ']).next().unwrap_or_default().to_owned()).collect();
+    // Absent where the kernel does not count stalls.
+    served.insert("vellum_pressure_seconds_total".to_owned());
+    let text = |path: &str| fs::read_to_string(file(path)).unwrap();
+    assert_eq!(metrics(&text("docs/fleet.md")), served);
+    for path in [RULES, DASHBOARD] {
+        let named = metrics(&text(path));
+        assert!(named.len() > 5, "{path}: {named:?}");
+        let unknown: Vec<String> = named.difference(&served).cloned().collect();
+        assert!(unknown.is_empty(), "{path} names {unknown:?}");
+    }
+    let dashboard: serde_json::Value = serde_json::from_str(&text(DASHBOARD)).expect("JSON");
+    assert!(dashboard["panels"].as_array().unwrap().len() >= 10);
 }

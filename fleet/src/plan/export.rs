@@ -4,67 +4,37 @@
 //! here is any job: units and Slurm steps are exported, too.
 
 use super::file::{POINTS, Row, Writer};
+use crate::Error;
 use crate::http::Server;
 use crate::metrics::{CLOCK, CURVE, CURVE_FAULTS};
-use crate::prometheus::{self, HistoryError, rows_at};
-use parquet::errors::ParquetError;
+use crate::prometheus::{self, rows};
 use std::collections::BTreeMap;
 use std::io::Write;
 use vellum_governor::families::RESIDENT;
 
 const HOUR: i64 = 3600;
 
-/// The hours to export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hours {
-    /// The end of the first hour, a whole hour, in seconds since 1970.
-    pub first: i64,
-    /// The number of hours.
-    pub count: u32,
-}
-
-impl Hours {
-    /// The last whole hours before `now`, in seconds since 1970.
-    #[must_use]
-    pub fn before(now: i64, count: u32) -> Hours {
-        let last = now.div_euclid(HOUR) * HOUR;
-        Hours { first: last - HOUR * i64::from(count.saturating_sub(1)), count }
-    }
-}
-
-/// The export has failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// Prometheus has no answer.
-    #[error(transparent)]
-    History(#[from] HistoryError),
-    /// The file cannot be written.
-    #[error("the file cannot be written: {0}")]
-    Parquet(#[from] ParquetError),
-}
-
-/// Writes all hours; returns the number of rows.
+/// Writes that many whole hours before `now`, in seconds since 1970; returns the number of rows.
 ///
 /// # Errors
-/// [`ExportError`] if anything is missing; the file is then incomplete.
+/// If anything is missing; the file is then incomplete.
 pub fn export<W: Write + Send>(
     server: &Server,
-    hours: Hours,
+    now: i64,
+    hours: u32,
     writer: &mut Writer<W>,
-    mut progress: impl FnMut(u32, u64),
-) -> Result<u64, ExportError> {
+) -> Result<u64, Error> {
     let mut count = 0;
-    for number in 0..hours.count {
-        for row in hour(server, hours.first + HOUR * i64::from(number))? {
-            writer.push(row)?;
+    for before in (0..i64::from(hours)).rev() {
+        for row in hour(server, (now.div_euclid(HOUR) - before) * HOUR)? {
+            writer.push(row).map_err(|why| Error(format!("the file cannot be written: {why}")))?;
             count += 1;
         }
-        progress(number + 1, count);
     }
     Ok(count)
 }
 
-fn hour(server: &Server, end: i64) -> Result<Vec<Row>, HistoryError> {
+fn hour(server: &Server, end: i64) -> Result<Vec<Row>, Error> {
     type Curve = BTreeMap<u64, [f64; 3]>;
     let mut found: BTreeMap<(String, String), (Row, Curve)> = BTreeMap::new();
     let queries = [
@@ -74,7 +44,7 @@ fn hour(server: &Server, end: i64) -> Result<Vec<Row>, HistoryError> {
         format!("max_over_time({RESIDENT}[1h])"),
     ];
     for (number, query) in queries.into_iter().enumerate() {
-        for mut answer in rows_at(server, &query, Some(end))? {
+        for mut answer in rows(server, &query, Some(end))? {
             let Some(value) = answer.number().filter(|value| value.is_finite()) else { continue };
             let (Some(node), Some(name)) = (answer.take("instance"), answer.take("name")) else { continue };
             let key = (node, name);

@@ -14,6 +14,7 @@
 //!
 //! Source: Apache Parquet, "File Format"; the library is `parquet` without Arrow.
 
+use crate::Error;
 use parquet::basic::Compression;
 use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
@@ -24,8 +25,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The maximum number of points of a curve.
@@ -54,27 +55,6 @@ pub struct Row {
     pub resident_bytes: f64,
     /// Window in seconds, working set in bytes, and faults a second, from the smallest window on.
     pub curve: Vec<[f64; 3]>,
-}
-
-/// A file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// The file cannot be read.
-    #[error("{path}: {source}; give a file that `vellum plan export` wrote")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file does not have the expected form.
-    #[error("{path}: {why}; give a file that `vellum plan export` wrote (uncompressed, or by snappy)")]
-    Form {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
 }
 
 fn schema() -> String {
@@ -171,10 +151,11 @@ const COLUMNS: usize = FIXED + 3 * POINTS;
 /// Reads a file in pieces and passes each row to `row`; returns the number of rows.
 ///
 /// # Errors
-/// [`FileError`] if the file cannot be read, or lacks columns.
-pub fn read(path: &Path, mut row: impl FnMut(&Row)) -> Result<u64, FileError> {
-    let file = File::open(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
-    pieces(file, &mut row).map_err(|why| FileError::Form { path: path.to_owned(), why })
+/// If the file cannot be read, or lacks columns.
+pub fn read(path: &Path, mut row: impl FnMut(&Row)) -> Result<u64, Error> {
+    let way_out = "give a file that `vellum plan export` wrote (uncompressed, or by snappy)";
+    let file = File::open(path).map_err(|why| Error::of(path, why, way_out))?;
+    pieces(file, &mut row).map_err(|why| Error::of(path, why, way_out))
 }
 
 fn pieces(file: File, each: &mut impl FnMut(&Row)) -> Result<u64, String> {

@@ -39,8 +39,8 @@ mod fleet;
 mod nodes;
 
 pub use choose::{Choice, choose, each};
-pub use export::{ExportError, Hours, export};
-pub use file::{FileError, POINTS, Row, Writer, read};
+pub use export::export;
+pub use file::{POINTS, Row, Writer, read};
 pub use fleet::{Container, Fleet, Seen};
 pub use nodes::{Nodes, nodes, peak};
 

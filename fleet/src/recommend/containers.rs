@@ -7,55 +7,20 @@
 //! therefore become a path, a pattern or a second line.
 
 use super::decide::History;
+use super::history::queries;
+use crate::Error;
 use crate::http::Server;
 use crate::kube::{is_label, is_name};
-use crate::metrics::{BY_AGE, JOB_PRESSURE, LIMIT, OOM_LIMIT};
-use crate::prometheus::{HistoryError, known, quoted, rows};
+use crate::metrics::{JOB_PRESSURE, LIMIT};
+use crate::prometheus::{quoted, rows};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use vellum_governor::families::{ADVISED, Family};
 
 /// A workload whose tasks all stall for more than this part of ten minutes had too little memory.
 const STALLED: &str = "0.02";
 
-/// The history of a container.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Remembered {
-    /// Its recommendations.
-    pub history: History,
-    /// The largest hard limit under which it stalled within the last day, in bytes.
-    pub stalled_under: Option<f64>,
-}
-
-impl Remembered {
-    /// The combined history of two containers of the same workload.
-    #[must_use]
-    pub fn and(&self, other: &Remembered) -> Remembered {
-        let (a, b) = (&self.history, &other.history);
-        Remembered {
-            history: History {
-                known_seconds: most(a.known_seconds, b.known_seconds),
-                advised: most(a.advised, b.advised),
-                by_age: most(a.by_age, b.by_age),
-                stalled: most(a.stalled, b.stalled),
-                killed_under: most(a.killed_under, b.killed_under),
-            },
-            stalled_under: most(self.stalled_under, other.stalled_under),
-        }
-    }
-}
-
-/// The larger value. An invalid one takes precedence, so that it is noticed: `f64::max` would hide it.
-fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    let is_absurd = |value: f64| !value.is_finite() || value <= 0.0;
-    match (a, b) {
-        (Some(a), Some(b)) if is_absurd(a) || (a >= b && !is_absurd(b)) => Some(a),
-        (a, b) => b.or(a),
-    }
-}
-
 /// The containers of a pod, by name.
-pub type Containers = BTreeMap<String, Remembered>;
+pub type Containers = BTreeMap<String, History>;
 /// The pods of a namespace, by name.
 pub type Pods = BTreeMap<String, Containers>;
 
@@ -68,43 +33,20 @@ pub struct Memory {
     pub refused: u64,
 }
 
-/// The server and the range of a query.
-#[derive(Debug, Clone)]
-pub struct Question {
-    /// The Prometheus server.
-    pub prometheus: Server,
-    /// The namespace, or all.
-    pub namespace: Option<String>,
-    /// The length of the history.
-    pub over: Duration,
-}
-
-/// Reads the history of each container.
+/// Reads the history of each container, of one namespace or all.
 ///
 /// # Errors
-/// [`HistoryError`] if any part of the history cannot be read.
-pub fn ask(question: &Question) -> Result<Memory, HistoryError> {
-    let within = question.namespace.as_deref().map(|name| format!(",namespace={}", quoted(name)));
-    let of = |family: Family, more: &str| {
-        let within = within.as_deref().unwrap_or_default();
-        format!("{family}{{namespace!=\"\",pod!=\"\",container!=\"\"{within}{more}}}")
-    };
-    let over = question.over.as_secs().max(1);
-    let largest = |family| format!("max_over_time({}[{over}s])", of(family, ""));
-    let (advised, by_age) = (of(ADVISED, ""), of(BY_AGE, ""));
-    let stall = of(JOB_PRESSURE, ",stall=\"full\"");
-    let limit = of(LIMIT, "");
-    let queries = [
-        known(&format!("{advised} or {by_age}"), over),
-        largest(ADVISED),
-        largest(BY_AGE),
-        format!("max_over_time(({limit} and ignoring (stall) (rate({stall}[10m]) > {STALLED}))[1d:10m])"),
-        largest(OOM_LIMIT),
-    ];
+/// If any part of the history cannot be read.
+pub fn ask(prometheus: &Server, namespace: Option<&str>, over: Duration) -> Result<Memory, Error> {
+    let within = namespace.map(|name| format!(",namespace={}", quoted(name))).unwrap_or_default();
+    let labels = format!("namespace!=\"\",pod!=\"\",container!=\"\"{within}");
+    let stall = format!("rate({JOB_PRESSURE}{{{labels},stall=\"full\"}}[10m])");
+    let stalls = format!("{LIMIT}{{{labels}}} and ignoring (stall) ({stall} > {STALLED})");
+    let stalls = format!("max_over_time(({stalls})[1d:10m])");
     let mut memory = Memory::default();
-    for (number, query) in queries.iter().enumerate() {
+    for (number, query) in queries(&labels, over, stalls).iter().enumerate() {
         // One row per container, whichever node it was on.
-        for mut row in rows(&question.prometheus, &format!("max by (namespace, pod, container) ({query})"))? {
+        for mut row in rows(prometheus, &format!("max by (namespace, pod, container) ({query})"), None)? {
             let (Some(value), Some(namespace), Some(pod), Some(container)) =
                 (row.number(), row.take("namespace"), row.take("pod"), row.take("container"))
             else {
@@ -116,30 +58,10 @@ pub fn ask(question: &Question) -> Result<Memory, HistoryError> {
                 continue;
             }
             let pods = memory.namespaces.entry(namespace).or_default();
-            let known = pods.entry(pod).or_default().entry(container).or_default();
-            let Remembered { history, stalled_under } = known;
-            let History { known_seconds, advised, by_age, killed_under, .. } = history;
+            let history = pods.entry(pod).or_default().entry(container).or_default();
+            let History { known_seconds, advised, by_age, stalled_under, killed_under, .. } = history;
             *[known_seconds, advised, by_age, stalled_under, killed_under][number] = Some(value);
         }
     }
     Ok(memory)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn most_prefers_the_larger_or_invalid_value() {
-        assert_eq!(most(Some(1.0), Some(2.0)), Some(2.0));
-        assert_eq!(most(Some(2.0), Some(1.0)), Some(2.0));
-        assert_eq!(most(None, Some(1.0)), Some(1.0));
-        assert_eq!(most(Some(1.0), None), Some(1.0));
-        for absurd in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
-            for (a, b) in [(absurd, 5.0), (5.0, absurd)] {
-                let kept = most(Some(a), Some(b)).unwrap();
-                assert!(!(kept > 0.0 && kept.is_finite()), "{a} and {b}: {kept}");
-            }
-        }
-    }
 }

@@ -16,7 +16,7 @@ const STALLED: f64 = 0.02;
 /// … and gets this much more than its limit. An OOM-killed job also gets this much more than its limit.
 const UP: f64 = 1.25;
 
-/// The history of a unit in Prometheus.
+/// The history of a unit or container in Prometheus.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct History {
     /// The age of its history, in seconds.
@@ -27,8 +27,34 @@ pub struct History {
     pub by_age: Option<f64>,
     /// The largest part of time, within the last day, in which all its tasks stalled on memory.
     pub stalled: Option<f64>,
+    /// The largest hard limit under which it stalled within the last day, in bytes.
+    pub stalled_under: Option<f64>,
     /// The largest hard limit under which it was OOM-killed, in bytes.
     pub killed_under: Option<f64>,
+}
+
+impl History {
+    /// The combined history of two containers of the same workload.
+    #[must_use]
+    pub fn and(&self, other: &History) -> History {
+        History {
+            known_seconds: most(self.known_seconds, other.known_seconds),
+            advised: most(self.advised, other.advised),
+            by_age: most(self.by_age, other.by_age),
+            stalled: most(self.stalled, other.stalled),
+            stalled_under: most(self.stalled_under, other.stalled_under),
+            killed_under: most(self.killed_under, other.killed_under),
+        }
+    }
+}
+
+/// The larger value. An invalid one takes precedence, so that it is noticed: `f64::max` would hide it.
+pub(super) fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    let is_absurd = |value: f64| !value.is_finite() || value <= 0.0;
+    match (a, b) {
+        (Some(a), Some(b)) if is_absurd(a) || (a >= b && !is_absurd(b)) => Some(a),
+        (a, b) => b.or(a),
+    }
 }
 
 /// The user's settings.
@@ -121,6 +147,21 @@ mod tests {
     }
 
     #[test]
+    fn most_prefers_the_larger_or_invalid_value() {
+        for (a, b, larger) in
+            [(Some(1.0), Some(2.0), 2.0), (Some(2.0), Some(1.0), 2.0), (None, Some(1.0), 1.0)]
+        {
+            assert_eq!((most(a, b), most(b, a)), (Some(larger), Some(larger)));
+        }
+        for absurd in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
+            for (a, b) in [(absurd, 5.0), (5.0, absurd)] {
+                let kept = most(Some(a), Some(b)).unwrap();
+                assert!(!(kept > 0.0 && kept.is_finite()), "{a} and {b}: {kept}");
+            }
+        }
+    }
+
+    #[test]
     fn number_is_largest_recommendation_plus_margin() {
         let (verdict, why) = decide(&of(100.0), None, &RULES);
         assert_eq!(verdict, Verdict::Set(110 << 20), "{why}");
@@ -174,7 +215,8 @@ mod tests {
             current in prop::option::of(any::<u64>()),
             margin in 0.0..1.0f64,
         ) {
-            let history = History { known_seconds: Some(1e9), advised, by_age, stalled, killed_under };
+            let known_seconds = Some(1e9);
+            let history = History { known_seconds, advised, by_age, stalled, stalled_under: None, killed_under };
             let (verdict, why) = decide(&history, current, &Rules { margin, ..RULES });
             let most = advised.into_iter().chain(by_age).chain(killed_under).fold(0.0, f64::max);
             prop_assert!(!why.is_empty());

@@ -1,27 +1,18 @@
 //! Writes drop-ins for systemd: a file for each service, with `MemoryHigh` and the reason for its value.
 //!
-//! Invariants: a file is written as a whole or not at all (a temporary file is renamed). Only files named
+//! Invariants: a file is written as a whole or not at all ([`Output`]). Only files named
 //! [`FILE`] are read or written. Only names of services become paths.
 
+use crate::Error;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use vellum_report::{Output, OutputError};
 
 /// The name of each drop-in.
 pub const FILE: &str = "50-vellum.conf";
 const KEY: &str = "MemoryHigh=";
 /// The maximum length of a unit's name in systemd.
 const NAME_MAX: usize = 255;
-
-/// A drop-in cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("{path}: {source}; choose another --directory, or write to this one as root")]
-pub struct DropinError {
-    /// The file.
-    pub path: PathBuf,
-    /// The system's error.
-    pub source: io::Error,
-}
 
 /// True if this is the name of a service and nothing else, because a label may have any value.
 #[must_use]
@@ -45,27 +36,18 @@ pub fn current(directory: &Path, unit: &str) -> Option<u64> {
 /// Writes a drop-in; returns its path.
 ///
 /// # Errors
-/// [`DropinError`] if the drop-in cannot be written.
-pub fn write(directory: &Path, unit: &str, bytes: u64, reason: &str) -> Result<PathBuf, DropinError> {
+/// If the drop-in cannot be written.
+pub fn write(directory: &Path, unit: &str, bytes: u64, reason: &str) -> Result<PathBuf, Error> {
     let path = path(directory, unit);
     let text = format!(
         "# Written by `vellum recommend systemd`; it will be written again.\n# {}\n[Service]\n{KEY}{bytes}\n",
         reason.replace(char::is_control, "?")
     );
-    put(&path, &text).map_err(|source| DropinError { path: path.clone(), source })?;
-    Ok(path)
-}
-
-fn put(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
-    fs::create_dir_all(folder)?;
-    let temporary = folder.join(format!(".{FILE}.{}", std::process::id()));
-    let made = fs::File::create(&temporary)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&temporary, path));
-    made.inspect_err(|_| {
-        let _ = fs::remove_file(&temporary);
-    })
+    let made = fs::create_dir_all(path.with_file_name("")).map_err(|why| why.to_string());
+    let put = || Output::prepare(&path)?.write(&text);
+    let made = made.and_then(|()| put().map_err(|why: OutputError| why.source.to_string()));
+    let way_out = "choose another --directory, or write to this one as root";
+    made.map_err(|why| Error::of(&path, why, way_out)).map(|()| path)
 }
 
 #[cfg(test)]

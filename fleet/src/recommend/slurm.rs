@@ -13,10 +13,11 @@
 //! Invariants: a name with control characters is left out. Each row of the table is one line, with the
 //! name as its last field, in quotes.
 
-use super::decide::{History, Rules, Verdict, decide};
+use super::decide::{History, Rules, Verdict, decide, most};
+use crate::Error;
 use crate::http::Server;
 use crate::metrics::BY_AGE;
-use crate::prometheus::{HistoryError, rows};
+use crate::prometheus::rows;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -38,7 +39,7 @@ struct Job<'a> {
 }
 
 /// A row of the table.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The user's number.
     pub user: u32,
@@ -64,8 +65,8 @@ pub struct Table {
 /// The memory that each job needs on its node with the largest need, in bytes, by the job's number.
 ///
 /// # Errors
-/// [`HistoryError`] if the history cannot be read.
-pub fn ask(prometheus: &Server, over: Duration) -> Result<BTreeMap<String, f64>, HistoryError> {
+/// If the history cannot be read.
+pub fn ask(prometheus: &Server, over: Duration) -> Result<BTreeMap<String, f64>, Error> {
     let over = over.as_secs().max(1);
     let of = |family: Family| format!("{family}{{slurm_job!=\"\"}}");
     let (advised, by_age) = (of(ADVISED), of(BY_AGE));
@@ -74,7 +75,7 @@ pub fn ask(prometheus: &Server, over: Duration) -> Result<BTreeMap<String, f64>,
     let together = format!("sum by (instance, slurm_job) ({need})");
     let query = format!("max by (slurm_job) (max_over_time(({together})[{over}s:{STEP}]))");
     let mut needs = BTreeMap::new();
-    for mut row in rows(prometheus, &query)? {
+    for mut row in rows(prometheus, &query, None)? {
         if let (Some(job), Some(bytes)) = (row.take("slurm_job"), row.number()) {
             needs.insert(job, bytes);
         }
@@ -112,10 +113,7 @@ pub fn table(needs: &BTreeMap<String, f64>, accounting: &str, least: u64, margin
         kind.out_of_memory += u64::from(job.state.starts_with("OUT_OF_MEM"));
         if let Some(need) = needs.get(job.id) {
             kind.jobs += 1;
-            // An invalid value takes precedence, so that it is noticed.
-            let absurd = |value: f64| !(value > 0.0 && value.is_finite());
-            let keeps = kind.most.is_some_and(|most| absurd(most) || (most >= *need && !absurd(*need)));
-            kind.most = if keeps { kind.most } else { Some(*need) };
+            kind.most = most(kind.most, Some(*need));
         }
     }
     if strange > 0 {

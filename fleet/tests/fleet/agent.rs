@@ -3,9 +3,9 @@
 //! The tests need root and a writable hierarchy with the memory controller; otherwise they are skipped. All
 //! cgroups are below one cgroup of the test, and are removed with it, even if the test fails or is killed.
 
-use crate::common::node::{Agent, Node, TOKEN, by_cgroupfs, by_systemd, id, uid, until};
+use crate::common;
+use crate::common::node::{Agent, Node, TOKEN, by_cgroupfs, by_systemd, id, pod_list, uid, until};
 use crate::common::prometheus::Prometheus;
-use crate::common::{self, FLEET};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -17,14 +17,9 @@ fn agent_exports_curves_as_groups_come_and_go() {
     let Some(mut node) = Node::make("curves") else { return };
     let folder = node.folder.path().to_owned();
     let (pods, token) = (folder.join("pods.json"), folder.join("token"));
-    let listed = |number: u32| {
-        format!(
-            "{{\"metadata\":{{\"name\":\"web-{number}\",\"namespace\":\"shop\",\"uid\":\"{}\"}},\"status\":{{\"containerStatuses\":[{{\"name\":\"nginx\",\"containerID\":\"containerd://{}\"}}]}}}}",
-            uid(number),
-            id(number)
-        )
-    };
-    fs::write(&pods, format!("{{\"items\":[{},{}]}}", listed(1), listed(2))).unwrap();
+    let [web_1, web_2, web_3] =
+        [("web-1", 1), ("web-2", 2), ("web-3", 3)].map(|(pod, number)| ("shop", pod, "nginx", number));
+    fs::write(&pods, pod_list(&[web_1, web_2])).unwrap();
     fs::write(&token, TOKEN).unwrap();
     node.add(&by_cgroupfs(1));
     node.add(&by_systemd(2));
@@ -62,7 +57,7 @@ fn agent_exports_curves_as_groups_come_and_go() {
     until("the group is missed", || (!agent.metrics().contains("web-1")).then_some(()));
     let nameless = format!("vellum_job_worth_bytes{{name=\"pod {}/{}\"", uid(3), &id(3)[..12]);
     until("the new one is known by its path", || agent.value(&nameless));
-    fs::write(&pods, format!("{{\"items\":[{},{}]}}", listed(2), listed(3))).unwrap();
+    fs::write(&pods, pod_list(&[web_2, web_3])).unwrap();
     until("the new one is known by its name", || {
         agent.value("vellum_job_worth_bytes{name=\"shop/web-3/nginx\",namespace=\"shop\",pod=\"web-3\"")
     });
@@ -86,12 +81,9 @@ fn agent_exports_curves_as_groups_come_and_go() {
 fn by_curl(agent: &Agent) {
     let address = format!("http://{}/metrics", agent.address);
     let header = format!("Authorization: Bearer {TOKEN}");
-    match Command::new("curl").args(["-sSf", "-H", &header, &address]).output() {
-        Ok(got) => {
-            let text = String::from_utf8(got.stdout).unwrap();
-            assert!(got.status.success() && text.ends_with("# EOF\n"), "{text}");
-        }
-        Err(_) => vellum_skip::skip("there is no curl here"),
+    if common::has("curl", "curl") {
+        let got = Command::new("curl").args(["-sSf", "-H", &header, &address]).output().unwrap();
+        assert!(got.status.success() && common::utf8(&got.stdout).ends_with("# EOF\n"), "{got:?}");
     }
 }
 
@@ -126,16 +118,9 @@ fn by_prometheus(agent: &Agent, node: &Node, token: &Path) {
 /// The history of a service becomes a drop-in, and no other file is written.
 fn recommended(prometheus: &str, folder: &Path) {
     let (directory, url) = (folder.join("system"), format!("http://{prometheus}"));
-    let recommend = |options: &[&str]| {
-        let done = Command::new(FLEET)
-            .args(["recommend", "systemd", "--prometheus", &url, "--over", "1h", "--directory"])
-            .arg(&directory)
-            .args(options)
-            .output()
-            .unwrap();
-        assert!(done.status.success(), "{done:?}");
-        String::from_utf8(done.stdout).unwrap()
-    };
+    let usual = ["recommend", "systemd", "--prometheus", &url, "--over", "1h", "--directory"];
+    let recommend =
+        |options: &[&str]| common::printed(&[&usual[..], &[common::text(&directory)], options].concat());
     let young = recommend(&[]);
     assert!(young.contains("worker.service: left alone: its history covers 0.0 h"), "{young}");
     let dry = recommend(&["--least", "0s", "--dry-run"]);
@@ -151,26 +136,6 @@ fn recommended(prometheus: &str, folder: &Path) {
     assert!(again.contains("worker.service: "), "{again}");
     let kept = fs::read_dir(&directory).unwrap().count();
     assert_eq!(kept, 1, "only services: {again}");
-}
-
-#[test]
-fn recommend_without_prometheus_fails_and_changes_nothing() {
-    let _turn = crate::common::beside();
-    let folder = tempfile::tempdir().unwrap();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    for (options, words) in [
-        (vec!["--prometheus".to_owned(), format!("http://{nobody}")], "nothing was changed"),
-        (vec!["--prometheus".to_owned(), "ftp://x:1".to_owned()], "https://HOST:PORT"),
-        (vec!["--token-file".to_owned(), "/nowhere/t".to_owned()], "--token-file /nowhere/t"),
-    ] {
-        let mut command = Command::new(FLEET);
-        command.args(["recommend", "systemd", "--directory"]).arg(folder.path().join("d")).args(&options);
-        let done = command.output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert_eq!(done.status.code(), Some(125), "{options:?}: {said}");
-        assert!(said.contains(words), "{options:?}: {said}");
-    }
-    assert!(!folder.path().join("d").exists());
 }
 
 #[test]
@@ -240,13 +205,10 @@ fn once_writes_the_metrics_and_ends() {
     let Some(mut node) = Node::make("once") else { return };
     node.add("system.slice/worker.service");
     fs::create_dir(node.root.join("system.slice/empty.service")).unwrap();
-    let done = Command::new(FLEET)
-        .args(["agent", "--once", "--delay", "100us", "--total", "50%", "--budget", "50%", "--root"])
-        .arg(&node.root)
-        .output()
-        .unwrap();
-    let (text, said) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8_lossy(&done.stderr));
-    assert!(done.status.success() && text.ends_with("# EOF\n"), "{said}{text}");
+    let options =
+        ["--delay", "100us", "--total", "50%", "--budget", "50%", "--root", common::text(&node.root)];
+    let text = common::printed(&[&["agent", "--once"], &options[..]].concat());
+    assert!(text.ends_with("# EOF\n"), "{text}");
     assert!(
         text.contains("vellum_job_worth_bytes{name=\"worker.service\",unit=\"worker.service\"}"),
         "{text}"
@@ -284,9 +246,6 @@ fn invalid_options_fail_before_any_work() {
         (vec!["--root", root, "--total", "0%"], "percentage above 0"),
         (vec!["--root", root, "--delta", "1ms"], "interval 1ms"),
     ] {
-        let done = Command::new(FLEET).arg("agent").args(&options).output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert_eq!(done.status.code(), Some(125), "{options:?}: {said}");
-        assert!(said.contains(words), "{options:?}: {said}");
+        common::fails(&[&["agent"], &options[..]].concat(), words);
     }
 }

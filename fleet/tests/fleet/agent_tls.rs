@@ -2,9 +2,9 @@
 //!
 //! The agent's `--root` is an ordinary folder in place of cgroups: other tests cover the metrics.
 
-use crate::common::certificate::{EC, RSA, certificate};
+use crate::common::certificate::{EC, HOST, RSA, certificate, openssl};
 use crate::common::node::{Agent, TOKEN, until};
-use crate::common::{self, FLEET};
+use crate::common::{self, utf8};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -25,14 +25,13 @@ struct Place(TempDir);
 
 impl Place {
     fn make() -> Option<Place> {
-        if Command::new("curl").arg("--version").output().is_err() {
-            vellum_skip::skip("there is no curl here");
+        if !common::has("curl", "curl") {
             return None;
         }
         let place = Place(tempfile::tempdir().unwrap());
         for (name, kind) in [("one", &EC[..]), ("two", &RSA[..])] {
             fs::create_dir(place.at(name)).unwrap();
-            if !certificate(&place.at(name), kind) {
+            if !certificate(&place.at(name), "tls", "/CN=vellum", &[kind, &HOST]) {
                 return None;
             }
         }
@@ -55,14 +54,12 @@ impl Place {
 
     fn agent(&self, more: &[&str]) -> Agent {
         let (certificate, key) = (self.at("now/tls.crt"), self.at("now/tls.key"));
-        let options =
-            [&["--tls-certificate", common::text(&certificate), "--tls-key", common::text(&key)], more];
-        Agent::start(&self.at("root"), &options.concat())
+        Agent::start(&self.at("root"), &[&named(&certificate, &key)[..], more].concat())
     }
 
-    /// The output of curl for `url`, with the folder's certificate as the only trusted one.
+    /// The output of curl for `url`, with this certificate as the only trusted one.
     fn curl(&self, trusted: &str, url: &str, more: &[&str]) -> Output {
-        let authority = self.at(trusted).join("tls.crt");
+        let authority = self.at(trusted);
         let mut command = Command::new("curl");
         command
             .env_clear()
@@ -75,7 +72,7 @@ impl Place {
 
     /// curl's exit status; 0 after an answer.
     fn status(&self, trusted: &str, agent: &Agent) -> Option<i32> {
-        self.curl(trusted, &https(agent), &["-f"]).status.code()
+        self.curl(&format!("{trusted}/tls.crt"), &https(agent), &["-f"]).status.code()
     }
 
     fn is_served(&self, trusted: &str, agent: &Agent) -> bool {
@@ -87,10 +84,6 @@ fn https(agent: &Agent) -> String {
     format!("https://{}/metrics", agent.address)
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
 #[test]
 fn metrics_need_https_and_token() {
     let _turn = crate::common::beside();
@@ -99,17 +92,17 @@ fn metrics_need_https_and_token() {
     let agent = place.agent(&["--token-file", common::text(&token)]);
     let header = format!("Authorization: Bearer {TOKEN}");
     for more in [&["--tlsv1.3"][..], &["--tls-max", "1.2"], &["--http1.1"]] {
-        let got = place.curl("one", &https(&agent), &[&["-H", &header], more].concat());
-        let page = text(&got.stdout);
+        let got = place.curl("one/tls.crt", &https(&agent), &[&["-H", &header], more].concat());
+        let page = utf8(&got.stdout);
         assert!(got.status.success() && page.starts_with("HTTP/1.1 200 "), "{more:?}: {got:?}");
         assert!(page.contains("vellum_build_info{") && page.ends_with("# EOF\n"), "{page}");
     }
-    let without = text(&place.curl("one", &https(&agent), &[]).stdout);
+    let without = utf8(&place.curl("one/tls.crt", &https(&agent), &[]).stdout);
     assert!(without.starts_with("HTTP/1.1 401 ") && !without.contains("vellum_"), "{without}");
-    let other = place.curl("two", &https(&agent), &["-H", &header]);
-    assert_eq!((other.status.code(), text(&other.stdout).as_str()), (Some(UNTRUSTED), ""), "{other:?}");
+    let other = place.curl("two/tls.crt", &https(&agent), &["-H", &header]);
+    assert_eq!((other.status.code(), utf8(&other.stdout).as_str()), (Some(UNTRUSTED), ""), "{other:?}");
     let plain = format!("http://{}/metrics", agent.address);
-    let plain = text(&place.curl("one", &plain, &["-H", &header]).stdout);
+    let plain = utf8(&place.curl("one/tls.crt", &plain, &["-H", &header]).stdout);
     assert!(plain.starts_with("HTTP/1.1 400 ") && plain.contains("https"), "{plain}");
     assert!(!plain.contains("vellum_") && !plain.contains(TOKEN), "{plain}");
 }
@@ -128,24 +121,15 @@ fn renewed_certificate_needs_no_restart() {
     let said = |words: &str| {
         until("it is said", || agent.lines.try_iter().find(|line| line.contains(words)));
     };
+    fs::write(place.at("before.crt"), &before).unwrap();
+    let strange = fs::read(place.at("one/tls.key")).unwrap();
     for (file, bytes, words) in [
-        (
-            "two/tls.key",
-            fs::read(place.at("one/tls.key")).unwrap(),
-            "is not the key of the first certificate",
-        ),
-        ("two/tls.crt", before[..before.len() / 2].to_vec(), "no valid certificate"),
+        ("two/tls.key", &strange[..], "is not the key of the first certificate"),
+        ("two/tls.crt", &before[..before.len() / 2], "no valid certificate"),
     ] {
         fs::write(place.at(file), bytes).unwrap();
-        fs::write(place.at("before.crt"), &before).unwrap();
-        let got = Command::new("curl")
-            .env_clear()
-            .args(["-sSf", "--noproxy", "*", "--cacert"])
-            .arg(place.at("before.crt"))
-            .arg(https(&agent))
-            .output();
-        let got = got.unwrap();
-        assert!(got.status.success() && text(&got.stdout).ends_with("# EOF\n"), "{file}: {got:?}");
+        let got = place.curl("before.crt", &https(&agent), &["-f"]);
+        assert!(got.status.success() && utf8(&got.stdout).ends_with("# EOF\n"), "{file}: {got:?}");
         said(words);
     }
     fs::copy(place.at("one/tls.crt"), place.at("two/tls.crt")).unwrap();
@@ -204,23 +188,9 @@ fn mismatched_key_fails_before_serving() {
     let Some(place) = Place::make() else { return };
     let (one, two) = (place.at("one/tls.crt"), place.at("two/tls.key"));
     let (locked, broken, odd) = (place.at("locked"), place.at("broken"), place.at("odd"));
-    let openssl = |args: &[&str]| {
-        let made = Command::new("openssl").current_dir(place.0.path()).args(args).output().unwrap();
-        assert!(made.status.success(), "{made:?}");
-    };
-    openssl(&[
-        "pkcs8",
-        "-topk8",
-        "-v2",
-        "aes256",
-        "-passout",
-        "pass:a",
-        "-in",
-        "one/tls.key",
-        "-out",
-        "locked",
-    ]);
-    openssl(&["genpkey", "-algorithm", "ed448", "-out", "odd"]);
+    let folder = place.0.path();
+    openssl(folder, &["pkey", "-aes256", "-passout", "pass:a", "-in", "one/tls.key", "-out", "locked"]);
+    openssl(folder, &["genpkey", "-algorithm", "ed448", "-out", "odd"]);
     fs::write(&broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
     let key = place.at("one/tls.key");
     for (options, words) in [
@@ -231,10 +201,7 @@ fn mismatched_key_fails_before_serving() {
         (named(&broken, &key), "give a certificate of version 3"),
         (named(&one, &odd), "with a key of RSA, ECDSA"),
     ] {
-        let done = Command::new(FLEET).args(["agent", "--root"]).arg(place.at("root")).args(options).output();
-        let done = done.unwrap();
-        let said = common::said(&done);
-        assert_eq!(done.status.code(), Some(125), "{options:?}: {said}");
-        assert!(said.contains(words) && !said.contains("BEGIN"), "{options:?}: {said}");
+        let root = place.at("root");
+        common::fails(&[&["agent", "--root", common::text(&root)], &options[..]].concat(), words);
     }
 }

@@ -1,21 +1,12 @@
 //! Tests of the command lines of `vellum plan` and `vellum recommend`: their output and their errors.
 
-use crate::common::FLEET;
+use crate::common::{fails, printed};
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
 use vellum_fleet::plan::{Row, Writer};
 
 const MIB: f64 = 1048576.0;
-
-fn vellum(args: &[&str]) -> Output {
-    Command::new(FLEET).args(args).env_remove("KUBERNETES_SERVICE_HOST").output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
 
 /// Two owners: the containers of one lose nothing with less memory, those of the other do.
 fn curves(path: &Path) {
@@ -45,9 +36,7 @@ fn a_plan_is_printed_and_written_as_json() {
     let path = folder.path().join("curves.parquet");
     curves(&path);
     let path = path.to_str().unwrap();
-    let said = vellum(&["plan", "--node", "4GiB", path]);
-    assert!(said.status.success(), "{said:?}");
-    let said = text(&said.stdout);
+    let said = printed(&["plan", "--node", "4GiB", path]);
     for word in [
         "960 container-hours of 40 containers in 24 hours",
         "nodes of 4.00 GiB",
@@ -56,8 +45,8 @@ fn a_plan_is_printed_and_written_as_json() {
     ] {
         assert!(said.contains(word), "{word}: {said}");
     }
-    let json = vellum(&["plan", "--slowdown", "1%,5%", "--json", path, path]);
-    let json: serde_json::Value = serde_json::from_str(&text(&json.stdout)).unwrap();
+    let json = printed(&["plan", "--slowdown", "1%,5%", "--json", path, path]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["schema"], "vellum.plan/1");
     assert_eq!(
         (&json["container_hours"], &json["rows_left_out"]),
@@ -98,17 +87,18 @@ fn invalid_arguments_are_reported() {
             "/nowhere/ca",
         ),
         (vec!["recommend", "slurm", "--jobs", "/nowhere/jobs"], "--jobs /nowhere/jobs"),
+        (
+            vec!["recommend", "systemd", "--prometheus", &nobody, "--directory", &at("d")],
+            "nothing was changed",
+        ),
+        (vec!["recommend", "systemd", "--prometheus", "ftp://x:1"], "https://HOST:PORT"),
+        (vec!["recommend", "systemd", "--token-file", "/nowhere/t"], "--token-file /nowhere/t"),
+        (vec!["plan"], ""),
+        (vec!["recommend"], ""),
+        (vec!["recommend", "slurm"], ""),
+        (vec!["plan", "--slowdown", "0%", "x"], ""),
     ] {
-        let said = vellum(&args);
-        let why = text(&said.stderr);
-        assert_eq!(said.status.code(), Some(125), "{args:?}: {why}");
-        assert!(why.contains(words), "{args:?}: {why}");
+        fails(&args, words);
     }
-    assert!(!Path::new(&at("out")).exists());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing temporary is left");
-    for args in
-        [vec!["plan"], vec!["recommend"], vec!["recommend", "slurm"], vec!["plan", "--slowdown", "0%", "x"]]
-    {
-        assert_eq!(vellum(&args).status.code(), Some(125), "{args:?}");
-    }
 }

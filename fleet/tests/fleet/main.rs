@@ -2,7 +2,7 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | `plan`, `slurm`, `examples` | the library alone; Lua, promtool and Polars where they are installed |
+//! | `plan`, `slurm` | the library alone; Lua and Polars where they are installed |
 //! | `commands`, `agent`, `agent_tls` | `vellum-fleet` on the test's jobs, with curl as the client |
 //! | `prometheus`, `vpa` | a real Prometheus and API server, and fake servers that fail in every way |
 //! | `scale`, `three_agents` | whole fleets |
@@ -13,7 +13,6 @@ mod agent;
 mod agent_tls;
 mod commands;
 mod common;
-mod examples;
 mod plan;
 mod prometheus;
 mod scale;

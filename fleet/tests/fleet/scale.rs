@@ -14,15 +14,15 @@
 //! VELLUM_FLEET_NODES sets the number of nodes (docs/fleet.md has the figures of 1,000 nodes), and
 //! VELLUM_FLEET_STEP the seconds between samples in the history.
 
-use crate::common::node::{Agent, Node, by_cgroupfs, id, port, uid, until, within};
+use crate::common::node::{Agent, KINDS, Node, by_cgroupfs, pod_list, pod_name, until, within};
 use crate::common::prometheus::Prometheus;
-use crate::common::{self, FLEET, text};
+use crate::common::{self, setting, text};
 use crate::vpa::cluster::{Cluster, OBJECTS, Programs};
+use crate::vpa::server::{Answer, Server};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufWriter, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -47,8 +47,6 @@ const LATEST: u64 = 2 * HOUR;
 const BLOCK: u64 = 18 * HOUR;
 /// The metrics that recommendations use.
 const ASKED: [&str; 4] = ["advised_bytes", "advised_by_age_bytes", "limit_bytes", "pressure_seconds_total"];
-/// The number of threads that serve pages.
-const SERVERS: usize = 4;
 /// After this time, the test counts as hanging, even with 1,000 nodes.
 const PATIENCE: Duration = Duration::from_secs(1800);
 const MIB: u64 = 1 << 20;
@@ -56,7 +54,6 @@ const MIB: u64 = 1 << 20;
 const PEAK: u64 = 1 << 30;
 /// The names of the one container that an agent has watched.
 const NAMES: [&str; 3] = ["the-namespace", "the-pod", "the-container"];
-const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Touches 16 MiB all the time, with about 20 % of a processor.
 const JOB: &str = r#"
@@ -75,10 +72,6 @@ int main(void) {
     }
 }
 "#;
-
-fn setting(name: &str, usual: u64) -> u64 {
-    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
-}
 
 /// The containers with their recommendations. A container is identified by its number.
 struct Fleet {
@@ -104,22 +97,13 @@ impl Fleet {
     }
 
     fn kind(workload: u64) -> &'static str {
-        ["Deployment", "StatefulSet", "DaemonSet"][(workload % 3) as usize]
+        KINDS[workload as usize % KINDS.len()]
     }
 
-    /// The name of a container's pod, in the form that its workload's controller gives it.
+    /// The name of a container's pod.
     fn pod(&self, container: u64) -> String {
-        let (workload, mut at) = (container % self.workloads(), container / self.workloads());
-        let mut random = String::new();
-        for _ in 0..5 {
-            random.push(char::from(LETTERS[at as usize % LETTERS.len()]));
-            at /= LETTERS.len() as u64;
-        }
-        match Fleet::kind(workload) {
-            "Deployment" => format!("work{workload}-5d4f8b9c6-{random}"),
-            "StatefulSet" => format!("work{workload}-{}", container / self.workloads()),
-            _ => format!("work{workload}-{random}"),
-        }
+        let (workload, number) = (container % self.workloads(), container / self.workloads());
+        pod_name(Fleet::kind(workload), &format!("work{workload}"), number as usize)
     }
 
     /// The recommendation for a container at that many seconds before now.
@@ -134,15 +118,12 @@ impl Fleet {
         line.replace(NAMES[0], "shop")
     }
 
-    /// The series' value, if it differs from the page.
-    fn value(&self, line: &str, container: u64, before: u64) -> Option<u64> {
-        let advised = || self.advised(container, before);
-        if line.starts_with("vellum_job_advised_bytes{") {
-            Some(advised())
-        } else if line.starts_with("vellum_job_advised_by_age_bytes{") {
-            Some(advised() / 2)
-        } else {
-            None
+    /// The series' value: the page's, except for recommendations.
+    fn value(&self, line: &str, container: u64, before: u64) -> String {
+        match line.split_once('{').unwrap().0 {
+            "vellum_job_advised_bytes" => self.advised(container, before).to_string(),
+            "vellum_job_advised_by_age_bytes" => (self.advised(container, before) / 2).to_string(),
+            _ => line.rsplit_once(' ').unwrap().1.to_owned(),
         }
     }
 
@@ -157,10 +138,8 @@ impl Fleet {
             }
             for container in node * CONTAINERS..(node + 1) * CONTAINERS {
                 let series = self.series(line, container);
-                match self.value(line, container, 0) {
-                    Some(value) => writeln!(page, "{} {value}", series.rsplit_once(' ').unwrap().0).unwrap(),
-                    None => writeln!(page, "{series}").unwrap(),
-                }
+                let labels = series.rsplit_once(' ').unwrap().0;
+                writeln!(page, "{labels} {}", self.value(line, container, 0)).unwrap();
             }
         }
         page
@@ -176,18 +155,15 @@ impl Fleet {
         for container in 0..self.nodes * CONTAINERS {
             for line in self.page.lines().filter(asked) {
                 let series = self.series(line, container);
-                let (labels, value) = series.rsplit_once("} ").unwrap();
+                let labels = series.rsplit_once("} ").unwrap().0;
                 let labels = format!("{labels},instance=\"n{}\",job=\"vellum\"}}", container / CONTAINERS);
-                all.push((container, line, labels, value.to_owned()));
+                all.push((container, line, labels));
             }
         }
         let mut file = BufWriter::new(fs::File::create(path).unwrap());
         for time in times {
-            for (container, line, series, value) in &all {
-                match self.value(line, *container, self.now - time) {
-                    Some(value) => writeln!(file, "{series} {value} {time}").unwrap(),
-                    None => writeln!(file, "{series} {value} {time}").unwrap(),
-                }
+            for (container, line, series) in &all {
+                writeln!(file, "{series} {} {time}", self.value(line, *container, self.now - time)).unwrap();
             }
         }
         writeln!(file, "# EOF").unwrap();
@@ -206,14 +182,9 @@ impl Fleet {
 fn page() -> Option<String> {
     let mut node = Node::make("scale")?;
     let folder = node.folder.path().to_owned();
-    let job = common::compiled(JOB, &folder)?;
-    let container = json!({"name": NAMES[2], "containerID": format!("containerd://{}", id(0))});
-    let pod = json!({
-        "metadata": {"name": NAMES[1], "namespace": NAMES[0], "uid": uid(0)},
-        "status": {"containerStatuses": [container]},
-    });
+    let job = common::compiled("scale", JOB)?;
     let pods = folder.join("pods");
-    fs::write(&pods, json!({"items": [pod]}).to_string()).unwrap();
+    fs::write(&pods, pod_list(&[(NAMES[0], NAMES[1], NAMES[2], 0)])).unwrap();
     node.run(&by_cgroupfs(0), &mut Command::new(job));
     let agent = Agent::start(&node.root, &["--pods", text(&pods)]);
     let served = until("a curve and advice", || {
@@ -237,41 +208,15 @@ fn page() -> Option<String> {
     Some(page + "# EOF\n")
 }
 
-/// Serves `/nN` until the test ends.
-fn serve(fleet: &Arc<Fleet>) -> String {
-    let listener = Arc::new(TcpListener::bind(("127.0.0.1", port())).unwrap());
-    let address = listener.local_addr().unwrap().to_string();
-    for _ in 0..SERVERS {
-        let (fleet, listener) = (Arc::clone(fleet), Arc::clone(&listener));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                // A client that disconnects early will retry.
-                let _ = answer(stream, &fleet);
-            }
-        });
-    }
-    address
-}
-
-fn answer(mut stream: TcpStream, fleet: &Fleet) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    let mut part = [0; 4096];
-    while !request.ends_with(b"\r\n\r\n") {
-        match stream.read(&mut part)? {
-            0 => return Ok(()),
-            count => request.extend(&part[..count]),
-        }
-    }
-    let request = String::from_utf8_lossy(&request);
-    let node = request.split(' ').nth(1).and_then(|path| path.strip_prefix("/n")?.parse().ok());
-    let page = fleet.of_node(node.expect("a node's page is asked for"));
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        page.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(page.as_bytes())
+/// Serves `/nN`.
+fn serve(fleet: &Arc<Fleet>) -> Server {
+    let fleet = Arc::clone(fleet);
+    Server::start(move |request, _| {
+        let node = request.path.strip_prefix("/n").and_then(|number| number.parse().ok());
+        let page = fleet.of_node(node.expect("a node's page is asked for"));
+        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        Answer::ok(&page).header(&format!("Content-Type: {kind}"))
+    })
 }
 
 /// Gives Prometheus the history, in blocks of the size that Prometheus makes.
@@ -323,12 +268,7 @@ struct Passed {
 
 #[expect(clippy::zombie_processes, reason = "it is waited for by wait4, which says what it used")]
 fn pass(cluster: &Cluster, prometheus: &Prometheus) -> Passed {
-    let (certificate, key) = cluster.access.identity.as_ref().unwrap();
-    let mut command = Command::new(FLEET);
-    command.args(["recommend", "kubernetes"]);
-    command.args(["--prometheus", &format!("http://{}", prometheus.listen), "--api", &cluster.url]);
-    command.arg("--api-ca-file").arg(cluster.access.authorities.as_ref().unwrap());
-    command.arg("--client-certificate").arg(certificate).arg("--client-key").arg(key);
+    let mut command = cluster.recommender(prometheus);
     let began = Instant::now();
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
@@ -370,10 +310,9 @@ fn one_pass_serves_a_large_fleet() {
     if !remember(folder.path(), &fleet) {
         return;
     }
-    let address = serve(&fleet);
-    let Some(prometheus) = Prometheus::start(folder.path(), &config(&fleet, &address), |_| {}) else {
-        return;
-    };
+    let pages = serve(&fleet);
+    let address = pages.url.trim_start_matches("http://");
+    let Some(prometheus) = Prometheus::start(folder.path(), &config(&fleet, address), |_| {}) else { return };
     fs::create_dir(folder.path().join("cluster")).unwrap();
     let cluster = Cluster::start(&folder.path().join("cluster"), programs, Box::new(|_| {}));
     for workload in 0..fleet.workloads() {

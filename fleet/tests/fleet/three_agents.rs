@@ -15,12 +15,12 @@
 //! kills. Without an API server, the chain ends at Prometheus. Everything runs in cgroups below one cgroup
 //! of the test, and is removed with the test, even if it is killed.
 
-use crate::common::certificate::{EC, certificate};
+use crate::common::certificate::{EC, HOST, certificate};
 use crate::common::node::{
-    Agent, Node, Running, TOKEN, by_cgroupfs, by_systemd, enter, id, port, uid, within,
+    Agent, KINDS, Node, Running, TOKEN, by_cgroupfs, by_systemd, enter, pod_list, pod_name, port, within,
 };
 use crate::common::prometheus::Prometheus;
-use crate::common::{self, FLEET, text};
+use crate::common::{self, setting, text};
 use crate::vpa::cluster::{Cluster, OBJECTS, Programs};
 use serde_json::{Value, json};
 use std::fs;
@@ -33,9 +33,9 @@ const NODES: usize = 3;
 const JOBS_ENV: &str = "VELLUM_FLEET_JOBS";
 const ROUNDS_ENV: &str = "VELLUM_FLEET_ROUNDS";
 /// The defaults: jobs and rounds.
-const JOBS: usize = 12;
-const JOBS_MAX: usize = 30;
-const ROUNDS: usize = 1;
+const JOBS: u64 = 12;
+const JOBS_MAX: u64 = 30;
+const ROUNDS: u64 = 1;
 /// After this time, the test counts as hanging. A lease passes on after a minute.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// The longest time in milliseconds from a healthy state to a kill, and from a kill to the next start.
@@ -48,8 +48,6 @@ const MARGIN: f64 = 1.1;
 const ROUNDED: f64 = MIB;
 /// The largest upper bound, after little history, in targets.
 const ABOVE: f64 = 11.0;
-/// The suffixes of pod names from a Deployment and a DaemonSet.
-const SUFFIXES: [&str; NODES] = ["x2k4z", "b5c6d", "f7g8h"];
 
 /// Touches `argv[1]` MiB all the time, with about 3 % of a processor, and `argv[2]` MiB once.
 const JOB: &str = r#"
@@ -84,21 +82,12 @@ struct Workload {
 
 impl Workload {
     fn random(number: usize, random: &mut Rng) -> Workload {
-        let kind = ["Deployment", "StatefulSet", "DaemonSet"][number % 3];
-        Workload {
-            name: format!("work{number}"),
-            kind,
-            hot: 8 + random.below(25),
-            cold: 4 + random.below(13),
-        }
+        let (name, kind) = (format!("work{number}"), KINDS[number % KINDS.len()]);
+        Workload { name, kind, hot: 8 + random.below(25), cold: 4 + random.below(13) }
     }
 
     fn pod(&self, node: usize) -> String {
-        match self.kind {
-            "Deployment" => format!("{}-5d4f8b9c6-{}", self.name, SUFFIXES[node]),
-            "StatefulSet" => format!("{}-{node}", self.name),
-            _ => format!("{}-{}", self.name, SUFFIXES[node]),
-        }
+        pod_name(self.kind, &self.name, node)
     }
 
     /// True if a pod may need this much; `more` is the factor that a number may be above the recommendation.
@@ -110,7 +99,7 @@ impl Workload {
 
 struct Fleet {
     workloads: Vec<Workload>,
-    agents: Vec<Option<Agent>>,
+    agents: Vec<Agent>,
     prometheus: Prometheus,
     kubernetes: Option<Kubernetes>,
     node: Node,
@@ -132,10 +121,6 @@ enum Part {
     Recommender,
 }
 
-fn setting(name: &str, usual: usize) -> usize {
-    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
-}
-
 /// Makes commands run in the group of the services, which are no jobs.
 fn services(node: &Node) -> impl Fn(&mut Command) + 'static {
     let group = node.root.join("services");
@@ -147,12 +132,12 @@ impl Fleet {
     fn jobs(random: &mut Rng) -> Option<(Node, Vec<Workload>)> {
         let mut node = Node::make("fleet")?;
         let folder = node.folder.path().to_owned();
-        let job = common::compiled(JOB, &folder)?;
-        if !certificate(&folder, &EC) {
+        let job = common::compiled("three_agents", JOB)?;
+        if !certificate(&folder, "tls", "/CN=vellum", &[&EC, &HOST]) {
             return None;
         }
         fs::write(folder.join("token"), TOKEN).unwrap();
-        let count = setting(JOBS_ENV, JOBS).clamp(NODES, JOBS_MAX) / NODES;
+        let count = setting(JOBS_ENV, JOBS).clamp(NODES as u64, JOBS_MAX) as usize / NODES;
         let workloads: Vec<Workload> = (0..count).map(|number| Workload::random(number, random)).collect();
         for number in 0..NODES {
             let mut pods = Vec::new();
@@ -162,13 +147,11 @@ impl Fleet {
                 let mut command = Command::new(&job);
                 command.args([workload.hot.to_string(), workload.cold.to_string()]);
                 node.run(&format!("node-{number}/{group}"), &mut command);
-                let status = json!({"name": "main", "containerID": format!("containerd://{}", id(of_all))});
-                pods.push(json!({
-                    "metadata": {"name": workload.pod(number), "namespace": "shop", "uid": uid(of_all)},
-                    "status": {"containerStatuses": [status]},
-                }));
+                pods.push((workload.pod(number), of_all));
             }
-            fs::write(folder.join(format!("pods-{number}")), json!({"items": pods}).to_string()).unwrap();
+            let pods: Vec<_> =
+                pods.iter().map(|(pod, of_all)| ("shop", pod.as_str(), "main", *of_all)).collect();
+            fs::write(folder.join(format!("pods-{number}")), pod_list(&pods)).unwrap();
         }
         Some((node, workloads))
     }
@@ -200,7 +183,6 @@ impl Fleet {
             let watch = Running::start(&mut watch(&node, &cluster, &events));
             Kubernetes { recommender: None, watch, events, cluster }
         });
-        let agents = agents.into_iter().map(Some).collect();
         let mut fleet = Fleet { workloads, agents, prometheus, kubernetes, node };
         fleet.recommend("2s", "kube-system/vellum-recommender");
         Some(fleet)
@@ -209,8 +191,8 @@ impl Fleet {
     /// Starts a recommender.
     fn recommend(&mut self, every: &str, lease: &str) {
         let Some(kubernetes) = &mut self.kubernetes else { return };
-        let mut command = recommender(&kubernetes.cluster, &self.prometheus);
-        command.args(["--every", every, "--lease", lease]);
+        let mut command = kubernetes.cluster.recommender(&self.prometheus);
+        command.args(["--over", "1h", "--least", "5s", "--every", every, "--lease", lease]);
         let log = self.node.folder.path().join("recommender.log");
         let log = fs::File::options().create(true).append(true).open(log).unwrap();
         command.stdout(log.try_clone().unwrap()).stderr(log);
@@ -222,11 +204,8 @@ impl Fleet {
     fn begin(&mut self, part: Part) {
         match part {
             Part::Agent(number) => {
-                let address = match &self.agents[number] {
-                    Some(agent) => agent.address.clone(),
-                    None => unreachable!("it keeps its address"),
-                };
-                self.agents[number] = Some(agent(&self.node, number, &address));
+                let address = self.agents[number].address.clone();
+                self.agents[number] = agent(&self.node, number, &address);
             }
             Part::Prometheus => self.prometheus.begin(services(&self.node)),
             Part::Recommender => self.recommend("2s", "kube-system/vellum-recommender"),
@@ -236,9 +215,9 @@ impl Fleet {
     fn kill(&mut self, part: Part) {
         match part {
             Part::Agent(number) => {
-                let agent = self.agents[number].as_mut().unwrap();
-                agent.running.0.kill().unwrap();
-                agent.running.0.wait().unwrap();
+                let agent = &mut self.agents[number].running.0;
+                agent.kill().unwrap();
+                agent.wait().unwrap();
             }
             Part::Prometheus => self.prometheus.kill(),
             Part::Recommender => {
@@ -356,22 +335,11 @@ fn agent(node: &Node, number: usize, listen: &str) -> Agent {
     Agent::run(&mut command)
 }
 
-fn recommender(cluster: &Cluster, prometheus: &Prometheus) -> Command {
-    let (certificate, key) = cluster.access.identity.as_ref().unwrap();
-    let mut command = Command::new(FLEET);
-    command.args(["recommend", "kubernetes", "--over", "1h", "--least", "5s"]);
-    command.args(["--prometheus", &format!("http://{}", prometheus.listen), "--api", &cluster.url]);
-    command.arg("--api-ca-file").arg(cluster.access.authorities.as_ref().unwrap());
-    command.arg("--client-certificate").arg(certificate).arg("--client-key").arg(key);
-    command
-}
-
 /// Writes each change of the objects to a file, a line each.
 fn watch(node: &Node, cluster: &Cluster, events: &Path) -> Command {
-    let (certificate, key) = cluster.access.identity.as_ref().unwrap();
     let mut command = Command::new("curl");
-    command.args(["-sSN", "--noproxy", "*", "--cacert"]).arg(cluster.access.authorities.as_ref().unwrap());
-    command.arg("--cert").arg(certificate).arg("--key").arg(key);
+    command.args(["-sSN", "--noproxy", "*"]);
+    cluster.identify(&mut command, ["--cacert", "--cert", "--key"]);
     command.arg(format!("{}{OBJECTS}?watch=true&resourceVersion=0", cluster.url));
     command.stdout(fs::File::create(events).unwrap()).stderr(Stdio::null());
     services(node)(&mut command);
@@ -381,8 +349,8 @@ fn watch(node: &Node, cluster: &Cluster, events: &Path) -> Command {
 #[test]
 fn recommendations_survive_kills_of_any_component() {
     let _turn = crate::common::alone();
-    if Command::new("curl").arg("--version").output().is_err() {
-        return vellum_skip::skip("there is no curl here");
+    if !common::has("curl", "curl") {
+        return;
     }
     let mut random = Rng::new(vellum_random::test_seed(None));
     let Some((node, workloads)) = Fleet::jobs(&mut random) else { return };

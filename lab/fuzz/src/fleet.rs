@@ -4,10 +4,10 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use vellum_fleet::group::{Identity, Place, place};
-use vellum_fleet::recommend::containers::{Memory, Remembered};
+use vellum_fleet::readers;
+use vellum_fleet::recommend::containers::Memory;
 use vellum_fleet::recommend::decide::History;
 use vellum_fleet::recommend::slurm;
-use vellum_fleet::{Page, View, readers};
 
 /// Words in the formats of an agent's readers.
 pub(crate) const NODE_WORDS: &[&str] = &[
@@ -56,8 +56,7 @@ pub fn node(data: &[u8]) {
             assert!(!identity.name(path).is_empty(), "{path:?}");
         }
     }
-    let view = View { name: text.to_owned(), path: text.to_owned(), ..View::default() };
-    let metrics = readers::metrics(Page { groups: vec![view.into()], ..Page::default() });
+    let metrics = readers::metrics(text);
     assert!(metrics.lines().all(|line| line.starts_with("# ") || line.starts_with("vellum_")), "{metrics}");
     assert!(metrics.ends_with("# EOF\n"), "metrics are whole");
 }
@@ -70,7 +69,7 @@ const ADVISED: f64 = 100.0 * 1048576.0;
 /// continue has a version. A table has a line for each row.
 pub fn recommend(data: &[u8]) {
     let history = History { known_seconds: Some(1e6), advised: Some(ADVISED), ..History::default() };
-    let containers = [("nginx".to_owned(), Remembered { history, stalled_under: None })].into();
+    let containers = [("nginx".to_owned(), history)].into();
     let pods = [("web-0".to_owned(), containers)].into();
     let memory = Memory { namespaces: [("shop".to_owned(), pods)].into(), refused: 0 };
     if let Some(patch) = readers::patch(data, &memory) {

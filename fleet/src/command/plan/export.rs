@@ -3,14 +3,13 @@
 use crate::Ended;
 use crate::command::recommend::Prometheus;
 use clap::ValueHint;
-use std::fs::Permissions;
-use std::io::{self, BufWriter};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::fmt::Display;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
-use vellum_fleet::plan::{self, Hours, Writer};
+use vellum_fleet::plan::{self, Writer};
 use vellum_report::option::time;
-use vellum_report::{OutputError, units};
+use vellum_report::{Output, units};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -34,23 +33,16 @@ pub(super) struct Export {
 }
 
 pub(super) fn export(args: &Export) -> Ended {
-    let failed = |source: io::Error| OutputError { path: args.output.clone(), source };
-    let folder =
-        args.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Temporary files are private by default; this one gets the permissions of the umask.
-    let file = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
-    let file = file.map_err(failed)?;
+    let failed = |why: &dyn Display| format!("cannot write {}: {why}", args.output.display());
+    let output = Output::prepare(&args.output)?;
     let server = args.prometheus.server()?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let count = args.over.as_secs().div_ceil(HOUR.as_secs()).clamp(1, u64::from(u32::MAX)) as u32;
-    let hours = Hours::before(now.as_secs() as i64, count);
-    let parquet = |why: &dyn std::fmt::Display| failed(io::Error::other(why.to_string()));
-    let mut writer = Writer::new(BufWriter::new(file)).map_err(|why| parquet(&why))?;
-    let rows = plan::export(&server, hours, &mut writer, |_, _| ())?;
-    let out = writer.finish().map_err(|why| parquet(&why))?;
-    let file = out.into_inner().map_err(|why| failed(why.into_error()))?;
-    file.persist(&args.output).map_err(|why| failed(why.error))?;
-    let (rows, hours) = (units::many(rows, "row"), units::many(u64::from(count), "hour"));
+    let hours = args.over.as_secs().div_ceil(HOUR.as_secs()).clamp(1, u64::from(u32::MAX)) as u32;
+    let mut writer = Writer::new(BufWriter::new(output.sink()?)).map_err(|why| failed(&why))?;
+    let rows = plan::export(&server, now.as_secs() as i64, hours, &mut writer)?;
+    writer.finish().map_err(|why| failed(&why))?.flush().map_err(|why| failed(&why))?;
+    output.place()?;
+    let (rows, hours) = (units::many(rows, "row"), units::many(u64::from(hours), "hour"));
     say!("vellum: {rows} of {hours} in {}", args.output.display());
     Ok(0)
 }

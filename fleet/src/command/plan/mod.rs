@@ -69,11 +69,6 @@ fn size(text: &str) -> Result<u64, String> {
     amount::size(text).filter(|bytes| *bytes > 0).ok_or_else(|| "write a size, such as 64GiB".to_owned())
 }
 
-/// No row can be used for a plan.
-#[derive(Debug, thiserror::Error)]
-#[error("no row has a curve that makes sense ({0} were left out); export more hours (vellum plan export)")]
-struct Empty(u64);
-
 pub(crate) fn plan(args: &Plan) -> Ended {
     if let Some(What::Export(export)) = &args.what {
         return export::export(export);
@@ -83,7 +78,9 @@ pub(crate) fn plan(args: &Plan) -> Ended {
         read(file, |row| fleet.add(row))?;
     }
     if fleet.containers.is_empty() {
-        return Err(Empty(fleet.seen.left_out).into());
+        let out = fleet.seen.left_out;
+        let why = format!("no row has a curve that makes sense ({out} were left out)");
+        return Err(format!("{why}; export more hours (vellum plan export)").into());
     }
     let report = report::report(&fleet, &args.slowdown, args.delay, args.node);
     let text = if args.json { vellum_report::json(&report)? } else { report.text(args.top) };

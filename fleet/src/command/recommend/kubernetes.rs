@@ -14,8 +14,8 @@ use clap::ValueHint;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
-use vellum_fleet::kube::{Api, Lease, LeaseName, Patience};
-use vellum_fleet::recommend::vpa::{Pass, PassError, Summary};
+use vellum_fleet::kube::{Api, Lease, LeaseName, Patience, is_label};
+use vellum_fleet::recommend::vpa::{Pass, Summary};
 use vellum_fleet::{Access, Address, Server};
 use vellum_governor::Stop;
 use vellum_report::OutputError;
@@ -86,22 +86,13 @@ pub(super) struct Kubernetes {
     dry_run: bool,
 }
 
-fn namespace(text: &str) -> Result<String, String> {
-    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let is_one = (1..=63).contains(&text.len()) && text.bytes().all(known);
-    if is_one {
-        Ok(text.to_owned())
-    } else {
-        Err("write the name of a namespace, such as default".to_owned())
-    }
+fn namespace(text: &str) -> Result<String, &'static str> {
+    is_label(text).then(|| text.to_owned()).ok_or("write the name of a namespace, such as default")
 }
 
-/// No API server is given, and this is not a pod.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "not in a pod of Kubernetes; give the API server (--api URL; `kubectl proxy` serves http://127.0.0.1:8001)"
-)]
-struct Nowhere;
+/// The error outside a pod without an API server.
+const NOWHERE: &str = "not in a pod of Kubernetes; give the API server (--api URL; `kubectl proxy` serves \
+    http://127.0.0.1:8001)";
 
 impl Kubernetes {
     fn server(&self) -> Result<Server, Box<dyn Error>> {
@@ -111,7 +102,7 @@ impl Kubernetes {
             None => {
                 let part = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
                 let (host, port) =
-                    part("KUBERNETES_SERVICE_HOST").zip(part("KUBERNETES_SERVICE_PORT")).ok_or(Nowhere)?;
+                    part("KUBERNETES_SERVICE_HOST").zip(part("KUBERNETES_SERVICE_PORT")).ok_or(NOWHERE)?;
                 let host = if host.contains(':') { format!("[{host}]") } else { host };
                 let address = Address::parse(&format!("https://{host}:{port}"), "")?;
                 let file = |name: &str| Path::new(ACCOUNT).join(name);
@@ -120,7 +111,7 @@ impl Kubernetes {
                 (address, Some(token), Some(authorities))
             }
         };
-        let access = Access { token: token(token_file.as_ref())?, authorities, identity };
+        let access = Access { token: token(token_file.as_deref())?, authorities, identity };
         Ok(Server::new(address, &access)?)
     }
 }
@@ -145,7 +136,10 @@ pub(super) fn recommend(args: &Kubernetes) -> Ended {
 fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Ended {
     let stop = Stop::block()?;
     let mut lease = Lease::new(args.lease.clone(), holder());
-    let watch = pass.watch().map_err(Unwatched)?;
+    let watch = pass.watch();
+    let watch = watch.map_err(|why| {
+        format!("objects cannot be watched: {why}; raise the limit of threads or of open files")
+    })?;
     let (mut next, mut before) = (Instant::now(), String::new());
     let (mut ended, mut trouble) = (None, None);
     loop {
@@ -163,7 +157,7 @@ fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Ended {
                 next = Instant::now();
                 Some("another recommender is the leader; waiting\n".to_owned())
             }
-            Err(why) => Some(format!("{}\n", PassError::from(why))),
+            Err(why) => Some(format!("{why}; nothing was changed\n")),
         };
         // A repeated message is printed once.
         if let Some(said) = said.filter(|said| *said != before) {
@@ -190,11 +184,6 @@ fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Ended {
     lease.give_back(&pass.api);
     Ok(0)
 }
-
-/// The thread of the watch cannot be started.
-#[derive(Debug, thiserror::Error)]
-#[error("objects cannot be watched: {0}; raise the limit of threads or of open files")]
-struct Unwatched(std::io::Error);
 
 fn noticed(trouble: Option<&str>) -> String {
     match trouble {

@@ -14,11 +14,10 @@ mod systemd;
 
 use crate::Ended;
 use clap::{Subcommand, ValueHint};
-use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vellum_fleet::recommend::decide::Rules;
-use vellum_fleet::{Access, Address, Server, TokenError, TokenFile};
+use vellum_fleet::{Access, Address, Error, Server, TokenFile};
 use vellum_report::option::{percent_or_none, time, time_or_none};
 
 /// Derive settings from the metrics of `vellum agent` in Prometheus.
@@ -52,13 +51,9 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    pub(crate) fn server(&self) -> Result<Server, Box<dyn Error>> {
-        let access = Access {
-            token: token(self.token_file.as_ref())?,
-            authorities: self.ca_file.clone(),
-            identity: None,
-        };
-        Ok(Server::new(self.prometheus.clone(), &access)?)
+    pub(crate) fn server(&self) -> Result<Server, Error> {
+        let (token, authorities) = (token(self.token_file.as_deref())?, self.ca_file.clone());
+        Server::new(self.prometheus.clone(), &Access { token, authorities, identity: None })
     }
 }
 
@@ -84,12 +79,12 @@ impl Made {
     }
 }
 
-fn token(file: Option<&PathBuf>) -> Result<Option<TokenFile>, TokenError> {
-    file.map(|path| TokenFile::open(path)).transpose()
+pub(crate) fn token(file: Option<&Path>) -> Result<Option<TokenFile>, Error> {
+    file.map(TokenFile::open).transpose()
 }
 
-pub(crate) fn address(text: &str) -> Result<Address, String> {
-    Address::parse(text, "").map_err(|why| why.to_string())
+fn address(text: &str) -> Result<Address, Error> {
+    Address::parse(text, "")
 }
 
 pub(crate) fn recommend(args: &Recommend) -> Ended {

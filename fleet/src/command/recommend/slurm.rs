@@ -59,24 +59,16 @@ pub(super) struct Slurm {
     dry_run: bool,
 }
 
-fn accounting(path: &Path) -> Result<String, Unread> {
+fn accounting(path: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         std::io::stdin().lock().take(BYTES_MAX).read_to_end(&mut bytes)
     } else {
         std::fs::File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes))
     };
-    read.map_err(|source| Unread { path: path.to_owned(), source })?;
+    read.map_err(|why| format!("--jobs {}: {why}; give what sacct wrote", path.display()))?;
     // A name that is not valid UTF-8 is left out later.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The accounting cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("--jobs {path}: {source}; give what sacct wrote")]
-struct Unread {
-    path: PathBuf,
-    source: std::io::Error,
 }
 
 pub(super) fn recommend(args: &Slurm) -> Ended {

@@ -8,7 +8,7 @@ use clap::ValueHint;
 use std::path::PathBuf;
 use vellum_fleet::recommend::decide::{Verdict, decide};
 use vellum_fleet::recommend::dropins::{self, FILE};
-use vellum_fleet::recommend::history::{self, Question};
+use vellum_fleet::recommend::history;
 use vellum_report::{stdout, units};
 
 /// Write a drop-in with MemoryHigh for each service of this machine.
@@ -43,13 +43,8 @@ pub(super) struct Systemd {
 }
 
 pub(super) fn recommend(args: &Systemd) -> Ended {
-    let question = Question {
-        prometheus: args.prometheus.server()?,
-        instance: args.instance.clone(),
-        over: args.made.over,
-    };
     let rules = args.made.rules();
-    let histories = history::ask(&question)?;
+    let histories = history::ask(&args.prometheus.server()?, args.instance.as_deref(), args.made.over)?;
     let (mut text, mut written) = (String::new(), 0);
     for (unit, history) in &histories {
         let shown = unit.replace(char::is_control, "?");

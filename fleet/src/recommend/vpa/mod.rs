@@ -21,8 +21,7 @@ mod pass;
 mod status;
 mod target;
 
-pub use numbers::{Numbers, Policy, numbers};
-pub use pass::{Pass, PassError, Summary};
+pub use pass::{Pass, Summary};
 
 use super::containers::Memory;
 use super::decide::Rules;

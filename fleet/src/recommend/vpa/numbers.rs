@@ -9,8 +9,7 @@
 //!
 //! VerticalPodAutoscaler's updater restarts pods with requests below the lower or above the upper bound.
 
-use super::super::containers::Remembered;
-use super::super::decide::{Rules, Verdict, decide};
+use super::super::decide::{History, Rules, Verdict, decide};
 
 /// The factor above a limit under which a workload stalled.
 const UP: f64 = 1.25;
@@ -28,38 +27,32 @@ const SAME: f64 = 0.05;
 
 /// The numbers of a container, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Numbers {
+pub(super) struct Numbers {
     /// The recommended request.
-    pub target: u64,
+    pub(super) target: u64,
     /// The request below which memory is too small.
-    pub lower: u64,
+    pub(super) lower: u64,
     /// The request above which memory is wasted.
-    pub upper: u64,
+    pub(super) upper: u64,
     /// The target without the object's bounds.
-    pub uncapped: u64,
+    pub(super) uncapped: u64,
 }
 
-/// An object's policy for a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Policy {
-    /// The minimum and maximum of a recommendation.
-    pub allowed: (Option<u64>, Option<u64>),
-}
+/// The minimum and maximum that an object allows for a container.
+pub(super) type Allowed = (Option<u64>, Option<u64>);
 
 /// The numbers with their reason. `before` has the last written numbers.
-///
-/// # Errors
-/// The reason for which there are no numbers.
-pub fn numbers(
-    known: &Remembered,
-    policy: &Policy,
+/// Otherwise, the reason for which there are none.
+pub(super) fn numbers(
+    history: &History,
+    allowed: Allowed,
     before: Option<&Numbers>,
     rules: &Rules,
 ) -> Result<(Numbers, String), String> {
-    let (verdict, mut why) = decide(&known.history, None, rules);
+    let (verdict, mut why) = decide(history, None, rules);
     let Verdict::Set(advised) = verdict else { return Err(why) };
     let mut uncapped = advised;
-    if let Some(limit) = known.stalled_under {
+    if let Some(limit) = history.stalled_under {
         if !(limit > 0.0 && limit * UP <= MOST) {
             return Err(format!("a limit of {limit} bytes is absurd"));
         }
@@ -70,11 +63,10 @@ pub fn numbers(
             why = format!("it stalled under a limit of {mib:.0} MiB and gets a quarter more; {why}");
         }
     }
-    let (least, most) = (policy.allowed.0.unwrap_or(0), policy.allowed.1.unwrap_or(u64::MAX));
+    let (least, most) = (allowed.0.unwrap_or(0), allowed.1.unwrap_or(u64::MAX));
     if least > most {
         return Err(format!("minAllowed, {least} bytes, is above maxAllowed, {most} bytes"));
     }
-    let history = &known.history;
     let need = [history.advised, history.by_age].into_iter().flatten().fold(0.0, f64::max);
     let too_little = history.killed_under.map_or(0, |limit| grains(limit) + GRAIN);
     let days = history.known_seconds.unwrap_or(DAY).max(1.0) / DAY;
@@ -119,7 +111,6 @@ impl Numbers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::decide::History;
     use super::*;
     use proptest::prelude::*;
     use std::time::Duration;
@@ -127,45 +118,43 @@ mod tests {
     const RULES: Rules = Rules { least: Duration::from_secs(86_400), margin: 0.1 };
     const MIB: u64 = 1 << 20;
 
-    fn of(advised: f64, days: f64) -> Remembered {
+    const FREE: Allowed = (None, None);
+
+    fn of(advised: f64, days: f64) -> History {
         let (known_seconds, advised) = (Some(days * DAY), Some(advised * MIB as f64));
-        Remembered { history: History { known_seconds, advised, ..History::default() }, stalled_under: None }
+        History { known_seconds, advised, ..History::default() }
     }
 
     #[test]
     fn bounds_lie_around_the_target() {
-        let (got, why) = numbers(&of(100.0, 8.0), &Policy::default(), None, &RULES).unwrap();
+        let (got, why) = numbers(&of(100.0, 8.0), FREE, None, &RULES).unwrap();
         let right = Numbers { target: 110 * MIB, lower: 100 * MIB, upper: 138 * MIB, uncapped: 110 * MIB };
         assert_eq!(got, right, "{why}");
-        let (young, _) = numbers(&of(100.0, 1.0), &Policy::default(), None, &RULES).unwrap();
+        let (young, _) = numbers(&of(100.0, 1.0), FREE, None, &RULES).unwrap();
         assert_eq!(young.upper, 220 * MIB);
-        let stalled = Remembered { stalled_under: Some(100.0 * MIB as f64), ..of(100.0, 8.0) };
-        let (up, why) = numbers(&stalled, &Policy::default(), None, &RULES).unwrap();
+        let stalled = History { stalled_under: Some(100.0 * MIB as f64), ..of(100.0, 8.0) };
+        let (up, why) = numbers(&stalled, FREE, None, &RULES).unwrap();
         assert_eq!((up.target, up.lower), (125 * MIB, 100 * MIB), "{why}");
         assert!(why.contains("stalled"), "{why}");
-        let mut killed = of(100.0, 0.1);
-        killed.history.killed_under = Some(200.0 * MIB as f64);
-        let (up, why) = numbers(&killed, &Policy::default(), None, &RULES).unwrap();
+        let killed = History { killed_under: Some(200.0 * MIB as f64), ..of(100.0, 0.1) };
+        let (up, why) = numbers(&killed, FREE, None, &RULES).unwrap();
         assert_eq!((up.target, up.lower), (250 * MIB, 201 * MIB), "{why}");
     }
 
     #[test]
     fn object_bounds_apply_and_small_changes_are_ignored() {
-        let policy = Policy { allowed: (Some(200 * MIB), None) };
-        let (got, why) = numbers(&of(100.0, 8.0), &policy, None, &RULES).unwrap();
+        let of_100 = |allowed| numbers(&of(100.0, 8.0), allowed, None, &RULES);
+        let (got, why) = of_100((Some(200 * MIB), None)).unwrap();
         assert_eq!((got.target, got.lower, got.uncapped), (200 * MIB, 200 * MIB, 110 * MIB), "{why}");
-        let policy = Policy { allowed: (None, Some(50 * MIB)) };
-        let (got, why) = numbers(&of(100.0, 8.0), &policy, None, &RULES).unwrap();
+        let (got, why) = of_100((None, Some(50 * MIB))).unwrap();
         assert_eq!((got.target, got.upper), (50 * MIB, 50 * MIB));
         assert!(why.contains("maxAllowed"), "{why}");
-        let policy = Policy { allowed: (Some(2), Some(1)) };
-        assert!(numbers(&of(100.0, 8.0), &policy, None, &RULES).unwrap_err().contains("maxAllowed"));
+        assert!(of_100((Some(2), Some(1))).unwrap_err().contains("maxAllowed"));
 
-        let free = Policy::default();
-        let (before, _) = numbers(&of(103.0, 8.0), &free, None, &RULES).unwrap();
-        assert_eq!(numbers(&of(101.0, 8.0), &free, Some(&before), &RULES).unwrap().0, before);
-        assert!(numbers(&of(104.0, 8.0), &free, Some(&before), &RULES).unwrap().0.target > before.target);
-        assert!(numbers(&of(90.0, 8.0), &free, Some(&before), &RULES).unwrap().0.target < before.target);
+        let (before, _) = numbers(&of(103.0, 8.0), FREE, None, &RULES).unwrap();
+        let then = |advised: f64| numbers(&of(advised, 8.0), FREE, Some(&before), &RULES).unwrap().0;
+        assert_eq!(then(101.0), before);
+        assert!(then(104.0).target > before.target && then(90.0).target < before.target);
     }
 
     proptest! {
@@ -181,11 +170,10 @@ mod tests {
             allowed in any::<(Option<u64>, Option<u64>)>(),
         ) {
             let known_seconds = known_seconds.or(Some(1e6));
-            let history = History { known_seconds, advised, by_age, stalled: None, killed_under };
+            let history = History { known_seconds, advised, by_age, stalled: None, stalled_under, killed_under };
             let before =
                 before.map(|[target, lower, upper, uncapped]| Numbers { target, lower, upper, uncapped });
-            let known = Remembered { history, stalled_under };
-            if let Ok((got, why)) = numbers(&known, &Policy { allowed }, before.as_ref(), &RULES) {
+            if let Ok((got, why)) = numbers(&history, allowed, before.as_ref(), &RULES) {
                 let advice = [advised, by_age].into_iter().flatten().fold(0.0, f64::max);
                 prop_assert!(got.lower <= got.target && got.target <= got.upper, "{:?} {}", got, why);
                 prop_assert!(got.uncapped as f64 >= advice && got.uncapped < 1 << 60);

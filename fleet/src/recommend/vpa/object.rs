@@ -4,7 +4,7 @@
 //! object is rejected, with the reason.
 
 use super::RECOMMENDER;
-use super::numbers::{Numbers, Policy};
+use super::numbers::{Allowed, Numbers};
 use crate::kube::{bytes, is_label, is_name};
 use serde::Deserialize;
 use serde_json::Value;
@@ -102,12 +102,12 @@ impl Object {
         self.spec.target_ref.as_ref()
     }
 
-    /// The policy for a container, or the reason for which it gets no numbers.
-    pub(super) fn policy(&self, container: &str) -> Result<Policy, String> {
+    /// The bounds for a container by its policy, or the reason for which it gets no numbers.
+    pub(super) fn allowed(&self, container: &str) -> Result<Allowed, String> {
         let policies =
             || self.spec.resource_policy.iter().flat_map(|policy| policy.container_policies.iter().flatten());
         let of = |name: &str| policies().find(|policy| policy.container_name.as_deref() == Some(name));
-        let Some(policy) = of(container).or_else(|| of(ANY)) else { return Ok(Policy::default()) };
+        let Some(policy) = of(container).or_else(|| of(ANY)) else { return Ok((None, None)) };
         if policy.mode.as_deref() == Some("Off") {
             return Err("its policy's mode is Off".to_owned());
         }
@@ -121,9 +121,7 @@ impl Object {
             };
             quantity(value).map(Some).ok_or_else(|| format!("{which} {value} is no quantity of memory"))
         };
-        let least = bound(&policy.min_allowed, "minAllowed")?;
-        let most = bound(&policy.max_allowed, "maxAllowed")?;
-        Ok(Policy { allowed: (least, most) })
+        Ok((bound(&policy.min_allowed, "minAllowed")?, bound(&policy.max_allowed, "maxAllowed")?))
     }
 
     /// The last written numbers by container: valid numbers of memory.

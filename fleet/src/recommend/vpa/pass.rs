@@ -5,10 +5,10 @@
 
 use super::object::Object;
 use super::status::wanted;
+use crate::Error;
 use crate::http::Server;
 use crate::kube::{Api, ApiError, Watch};
-use crate::prometheus::HistoryError;
-use crate::recommend::containers::{self, Memory, Question};
+use crate::recommend::containers::{self, Memory};
 use crate::recommend::decide::Rules;
 use serde_json::Value;
 use std::io;
@@ -49,43 +49,14 @@ pub struct Summary {
     pub failed: u64,
 }
 
-/// The pass has failed or ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum PassError {
-    /// The history cannot be read.
-    #[error(transparent)]
-    History(#[from] HistoryError),
-    /// The objects cannot be listed, or the lease cannot be read.
-    #[error("{0}; nothing was changed")]
-    Api(#[from] ApiError),
-    /// Several objects in a row cannot be written.
-    #[error("{failures} objects in a row cannot be written, the last one because of {why}; {written} were")]
-    Refused {
-        /// The number of failures.
-        failures: u32,
-        /// The last reason.
-        why: ApiError,
-        /// The number of objects written before.
-        written: u64,
-    },
-}
-
 impl Pass {
     /// Makes one pass. `may_write` is called before each write and returns whether this process is still the
     /// leader.
     ///
     /// # Errors
-    /// [`PassError`] if the history or the objects cannot be read, or the API server refuses everything.
-    pub fn run(
-        &self,
-        mut may_write: impl FnMut(&Api) -> Result<bool, ApiError>,
-    ) -> Result<Summary, PassError> {
-        let question = Question {
-            prometheus: self.prometheus.clone(),
-            namespace: self.namespace.clone(),
-            over: self.over,
-        };
-        let memory = containers::ask(&question)?;
+    /// If the history or the objects cannot be read, or the API server refuses everything.
+    pub fn run(&self, mut may_write: impl FnMut(&Api) -> Result<bool, ApiError>) -> Result<Summary, Error> {
+        let memory = containers::ask(&self.prometheus, self.namespace.as_deref(), self.over)?;
         let mut summary = Summary::default();
         if memory.refused > 0 {
             let count = memory.refused;
@@ -94,7 +65,8 @@ impl Pass {
                 .push(format!("{count} series were left out: their labels are no names of Kubernetes"));
         }
         let mut in_a_row = 0;
-        for value in self.api.list(&self.collection())? {
+        let listed = self.api.list(&self.collection());
+        for value in listed.map_err(|why| Error(format!("{why}; nothing was changed")))? {
             let object = match Object::read(&value) {
                 Ok(object) if object.is_ours() => object,
                 Ok(_) => continue,
@@ -117,8 +89,8 @@ impl Pass {
                     summary.lines.push(clean(&format!("{whose}: not written: {why}")));
                     in_a_row += 1;
                     if in_a_row == FAILURES_MAX {
-                        let written = summary.written;
-                        return Err(PassError::Refused { failures: in_a_row, why, written });
+                        let last = format!("the last one because of {why}; {} were", summary.written);
+                        return Err(Error(format!("{in_a_row} objects in a row cannot be written, {last}")));
                     }
                 }
             }

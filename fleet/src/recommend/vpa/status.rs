@@ -61,8 +61,8 @@ pub(super) fn wanted(object: &Object, memory: &Memory, rules: &Rules) -> Wanted 
     }
     let mut reasons = Vec::new();
     for (name, known) in &containers {
-        let policy = match object.policy(name) {
-            Ok(policy) => policy,
+        let allowed = match object.allowed(name) {
+            Ok(allowed) => allowed,
             Err(why) => {
                 wanted.lines.push(format!("{name}: left alone: {why}"));
                 reasons.push(format!("{name}: {why}"));
@@ -70,7 +70,7 @@ pub(super) fn wanted(object: &Object, memory: &Memory, rules: &Rules) -> Wanted 
             }
         };
         let old = before.get(name);
-        match numbers(known, &policy, old, rules) {
+        match numbers(known, allowed, old, rules) {
             Ok((now, why)) => {
                 wanted.lines.push(format!("{name}: {}: {why}", said(&now)));
                 wanted.numbers.insert(name.clone(), now);

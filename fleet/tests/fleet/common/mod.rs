@@ -4,6 +4,7 @@ pub(crate) mod certificate;
 pub(crate) mod node;
 pub(crate) mod prometheus;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -23,24 +24,55 @@ pub(crate) fn beside() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Runs the program outside of any cluster, and returns its output.
+pub(crate) fn run(args: &[impl AsRef<OsStr>]) -> Output {
+    Command::new(FLEET).args(args).env_remove("KUBERNETES_SERVICE_HOST").output().unwrap()
+}
+
+/// The standard output of a run that succeeds.
+pub(crate) fn printed(args: &[impl AsRef<OsStr>]) -> String {
+    let done = run(args);
+    assert!(done.status.success(), "{}", said(&done));
+    utf8(&done.stdout)
+}
+
+/// Checks that a run fails, with these words, before any work.
+pub(crate) fn fails(args: &[&str], words: &str) {
+    let done = run(args);
+    let said = said(&done);
+    assert_eq!(done.status.code(), Some(125), "{args:?}: {said}");
+    assert!(said.contains(words) && !said.contains("BEGIN"), "{args:?}: {said}");
+}
+
 /// Standard error as text.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub(crate) fn utf8(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }
 
-/// Compiles a C program; returns `None`, with a message, if that is impossible.
-pub(crate) fn compiled(source: &str, folder: &Path) -> Option<PathBuf> {
-    let (file, program) = (folder.join("program.c"), folder.join("program"));
-    std::fs::write(&file, source).unwrap();
-    match Command::new("cc").arg("-O1").arg(&file).arg("-o").arg(&program).output() {
-        Ok(made) if made.status.success() => Some(program),
-        other => {
-            vellum_skip::skip(format_args!("cc makes no program here: {other:?}"));
-            None
-        }
+/// True if this program can be run; otherwise skips, and names its package.
+pub(crate) fn has(program: &str, package: &str) -> bool {
+    let has = Command::new(program).arg("--version").output().is_ok();
+    if !has {
+        vellum_skip::skip(format_args!("there is no {program} here (Debian: {package})"));
     }
+    has
+}
+
+/// The number in an environment variable, or the usual one.
+pub(crate) fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+}
+
+/// Compiles a C program; returns `None`, with a message, if that is impossible.
+pub(crate) fn compiled(name: &str, source: &str) -> Option<PathBuf> {
+    let source = vellum_skip::source(&format!("{name}.c"), source);
+    vellum_skip::compiled_or_skip("cc", name, &[source], &["-O1"])
 }

@@ -3,8 +3,9 @@
 //! All cgroups are below one cgroup, and are removed with the test, even if it fails or is killed.
 
 use super::FLEET;
+use serde_json::json;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,16 @@ pub(crate) fn port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
+/// The answer, with its head, to a GET request with these headers.
+pub(crate) fn ask(address: &str, path: &str, headers: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: x\r\n{headers}\r\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
 /// A child process that ends with this value.
 pub(crate) struct Running(pub(crate) Child);
 
@@ -74,13 +85,8 @@ const UNDO: &str = "kill -9 $(find \"$1\" -name cgroup.procs -exec cat {} +); \
 
 impl Node {
     pub(crate) fn make(name: &str) -> Option<Node> {
-        match vellum_fleet::usual_root() {
-            Ok(top) => Node::make_in(&top, name),
-            Err(why) => {
-                vellum_skip::skip(why);
-                None
-            }
-        }
+        let top = vellum_fleet::usual_root().map_err(vellum_skip::skip).ok()?;
+        Node::make_in(&top, name)
     }
 
     pub(crate) fn make_in(top: &Path, name: &str) -> Option<Node> {
@@ -172,6 +178,33 @@ pub(crate) fn by_systemd(number: u32) -> String {
     )
 }
 
+/// A list of pods with a container each: namespace, pod, container, and the number of the ids.
+pub(crate) fn pod_list(pods: &[(&str, &str, &str, u32)]) -> String {
+    let item = |(namespace, pod, container, number): &(&str, &str, &str, u32)| {
+        let container = json!({"name": container, "containerID": format!("containerd://{}", id(*number))});
+        json!({
+            "metadata": {"name": pod, "namespace": namespace, "uid": uid(*number)},
+            "status": {"containerStatuses": [container]},
+        })
+    };
+    json!({"items": pods.iter().map(item).collect::<Vec<_>>()}).to_string()
+}
+
+/// The kinds of workloads.
+pub(crate) const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
+
+/// The name of a workload's pod, in the form that its controller gives it.
+pub(crate) fn pod_name(kind: &str, workload: &str, number: usize) -> String {
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let letter = |digit| char::from(LETTERS[number / LETTERS.len().pow(digit) % LETTERS.len()]);
+    let random: String = (0..5).map(letter).collect();
+    match kind {
+        "Deployment" => format!("{workload}-5d4f8b9c6-{random}"),
+        "StatefulSet" => format!("{workload}-{number}"),
+        _ => format!("{workload}-{random}"),
+    }
+}
+
 /// A running agent with the address of its metrics.
 pub(crate) struct Agent {
     pub(crate) running: Running,
@@ -213,12 +246,7 @@ impl Agent {
 
     /// The answer to a request with these headers.
     pub(crate) fn ask(&self, headers: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{headers}\r\n").as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        ask(&self.address, "/metrics", headers).unwrap()
     }
 
     pub(crate) fn metrics(&self) -> String {

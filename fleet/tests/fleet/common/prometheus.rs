@@ -1,9 +1,7 @@
 //! A real Prometheus for a test.
 
-use super::node::{PATIENCE, Running, port};
+use super::node::{Running, ask, port};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -19,8 +17,7 @@ impl Prometheus {
     /// Starts a Prometheus with this configuration, in a folder that outlives it; `None`, with a message, if
     /// Prometheus is missing. `prepare` is called on each command before it runs.
     pub(crate) fn start(folder: &Path, config: &str, prepare: impl Fn(&mut Command)) -> Option<Prometheus> {
-        if Command::new("prometheus").arg("--version").output().is_err() {
-            vellum_skip::skip("there is no prometheus here (Debian: prometheus)");
+        if !super::has("prometheus", "prometheus") {
             return None;
         }
         fs::write(folder.join("prometheus.yml"), config).unwrap();
@@ -53,11 +50,7 @@ impl Prometheus {
     /// The rows of a query; `None` while there is no answer.
     pub(crate) fn rows(&self, query: &str) -> Option<Vec<serde_json::Value>> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let mut stream = TcpStream::connect(&self.listen).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        stream.write_all(format!("GET /api/v1/query?query={encoded} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
+        let answer = ask(&self.listen, &format!("/api/v1/query?query={encoded}"), "").ok()?;
         let answer: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
         answer["data"]["result"].as_array().cloned()
     }

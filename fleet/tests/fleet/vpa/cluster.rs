@@ -3,29 +3,23 @@
 //! The server is `k8s.io/apiextensions-apiserver`, which serves only defined objects: it has no pods and
 //! needs no other part of a cluster. Tests of whole fleets also use this file.
 
-use crate::common::node::Running;
+use super::PATIENCE;
+use crate::common::FLEET;
+use crate::common::certificate::{EC, HOST, certificate};
+use crate::common::node::{Running, port, until};
+use crate::common::prometheus::Prometheus;
 use serde_json::{Value, json};
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vellum_fleet::kube::{Api, Patience};
 use vellum_fleet::{Access, Address};
 
 /// Environment variable: the server's program, if it is not on the path.
 const PROGRAM: &str = "VELLUM_TEST_APISERVER";
-const TURNS_HANG_INTO_FAILURE: Duration = Duration::from_secs(90);
 /// The objects of the test's namespace.
 pub(crate) const OBJECTS: &str = "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers";
-/// Short waits, so that the test is fast.
-const PATIENCE: Patience = Patience {
-    tries: 3,
-    pause: Duration::from_millis(1),
-    most: Duration::from_millis(5),
-    answer: Duration::from_secs(4),
-};
-
 /// Starts a process whose output goes to `log`.
 fn logged(command: &mut Command, log: &Path) -> Running {
     let log = fs::File::create(log).unwrap();
@@ -37,52 +31,14 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Free ports below the kernel's range of ephemeral ports.
-fn ports() -> [u16; 3] {
-    let from = 15_000 + (std::process::id() % 1000) as u16 * 10;
-    let mut free = (from..32_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    std::array::from_fn(|_| free.next().expect("a free port"))
-}
-
-fn openssl(folder: &Path, args: &[&str]) {
-    let said = Command::new("openssl").current_dir(folder).args(args).output().unwrap();
-    assert!(said.status.success(), "{args:?}: {}", String::from_utf8_lossy(&said.stderr));
-}
-
 /// Makes a certificate authority, and certificates signed by it.
 fn certificates(folder: &Path) {
-    const KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-    let request = |more: &[&str]| openssl(folder, &[&["req"], &KEY[..], more].concat());
-    request(&["-x509", "-days", "1", "-subj", "/CN=test", "-keyout", "ca.key", "-out", "ca.crt"]);
-    for (name, subject, extensions) in [
-        ("server", "/CN=server", "subjectAltName=IP:127.0.0.1\n"),
-        ("admin", "/O=system:masters/CN=admin", "extendedKeyUsage=clientAuth\n"),
-    ] {
-        let (key, csr, crt, ext) =
-            (format!("{name}.key"), format!("{name}.csr"), format!("{name}.crt"), format!("{name}.ext"));
-        fs::write(folder.join(&ext), extensions).unwrap();
-        request(&["-subj", subject, "-keyout", &key, "-out", &csr]);
-        openssl(
-            folder,
-            &[
-                "x509",
-                "-req",
-                "-days",
-                "1",
-                "-in",
-                &csr,
-                "-CA",
-                "ca.crt",
-                "-CAkey",
-                "ca.key",
-                "-CAcreateserial",
-                "-extfile",
-                &ext,
-                "-out",
-                &crt,
-            ],
-        );
-    }
+    let by_authority = ["-CA", "ca.crt", "-CAkey", "ca.key", "-addext", "basicConstraints=CA:FALSE"];
+    let of_client = ["-addext", "extendedKeyUsage=clientAuth"];
+    assert!(certificate(folder, "ca", "/CN=test", &[&EC]));
+    assert!(certificate(folder, "server", "/CN=server", &[&EC, &by_authority, &HOST]));
+    let admin = "/O=system:masters/CN=admin";
+    assert!(certificate(folder, "admin", admin, &[&EC, &by_authority, &of_client]));
 }
 
 /// The required programs.
@@ -117,9 +73,9 @@ pub(crate) struct Cluster {
     ports: [u16; 3],
     store: Option<Running>,
     _server: Running,
-    /// The server's URL, and an administrator's credentials.
     pub(crate) url: String,
-    pub(crate) access: Access,
+    /// An administrator's credentials.
+    access: Access,
 }
 
 impl Cluster {
@@ -127,7 +83,7 @@ impl Cluster {
     pub(crate) fn start(folder: &Path, programs: Programs, prepare: Prepare) -> Cluster {
         let at = |name: &str| folder.join(name);
         certificates(folder);
-        let ports = ports();
+        let ports = [port(), port(), port()];
         let url = format!("https://127.0.0.1:{}", ports[2]);
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
@@ -173,9 +129,9 @@ impl Cluster {
         let (group, plural) = ("autoscaling.k8s.io", "verticalpodautoscalers");
         let vpa = definition(group, plural, "VerticalPodAutoscaler", true, of_autoscalers());
         let lease = definition("coordination.k8s.io", "leases", "Lease", false, of_leases());
-        self.until("a definition", || api.create(definitions, &vpa).ok());
-        self.until("another definition", || api.create(definitions, &lease).ok());
-        self.until("a list", || api.list("/apis/autoscaling.k8s.io/v1/verticalpodautoscalers").ok());
+        until("a definition", || api.create(definitions, &vpa).ok());
+        until("another definition", || api.create(definitions, &lease).ok());
+        until("a list", || api.list("/apis/autoscaling.k8s.io/v1/verticalpodautoscalers").ok());
     }
 
     /// Creates an object that names the recommender `vellum`.
@@ -189,7 +145,7 @@ impl Cluster {
             },
         });
         let api = self.api();
-        self.until("an object", || api.create(OBJECTS, &object).ok());
+        until("an object", || api.create(OBJECTS, &object).ok());
     }
 
     pub(crate) fn server(&self) -> vellum_fleet::Server {
@@ -197,7 +153,7 @@ impl Cluster {
     }
 
     pub(crate) fn api(&self) -> Api {
-        Api::new(self.server(), PATIENCE)
+        Api::new(self.server(), Patience { answer: Duration::from_secs(4), ..PATIENCE })
     }
 
     pub(crate) fn kill_store(&mut self) {
@@ -208,17 +164,28 @@ impl Cluster {
         self.store = Some(store(&self.programs.etcd, &self.folder, &self.ports, &self.prepare));
     }
 
-    pub(crate) fn until<T>(&self, what: &str, mut done: impl FnMut() -> Option<T>) -> T {
-        let began = Instant::now();
-        loop {
-            if let Some(value) = done() {
-                return value;
-            }
-            if began.elapsed() > TURNS_HANG_INTO_FAILURE {
-                let log = fs::read_to_string(self.folder.join("apiserver.log")).unwrap_or_default();
-                panic!("{what} did not come about: {log}");
-            }
-            std::thread::sleep(Duration::from_millis(200));
+    /// A client for a run of the recommender with this history.
+    pub(crate) fn recommender(&self, prometheus: &Prometheus) -> Command {
+        let mut command = Command::new(FLEET);
+        command.args(["recommend", "kubernetes", "--api", &self.url, "--prometheus"]);
+        command.arg(format!("http://{}", prometheus.listen));
+        self.identify(&mut command, ["--api-ca-file", "--client-certificate", "--client-key"]);
+        command
+    }
+
+    /// Names the files of an administrator's credentials in options for authority, certificate and key.
+    pub(crate) fn identify(&self, command: &mut Command, options: [&str; 3]) {
+        for (option, file) in options.into_iter().zip(["ca.crt", "admin.crt", "admin.key"]) {
+            command.arg(option).arg(self.folder.join(file));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.folder.join("apiserver.log")).unwrap_or_default();
+            eprintln!("the API server: {log}");
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Tests with an API server that refuses, conflicts, stalls or sends garbage, and with a fake Prometheus.
 
 use super::*;
-use serde_json::{Value, json};
+use crate::common::node::until;
 use std::sync::{Arc, Mutex};
+use vellum_fleet::Error;
 use vellum_fleet::kube::Lease;
+use vellum_fleet::recommend::vpa::Summary;
 
 const LIST: &str = "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers";
 const DAYS: &str = "691200";
@@ -38,10 +40,23 @@ fn api(items: Vec<Value>, patch: impl Fn(usize) -> Answer + Send + Sync + 'stati
     })
 }
 
-fn target(body: &str) -> u64 {
-    let patch: Value = serde_json::from_str(body).unwrap();
+/// A pass with a history of one container: its length and the recommendation.
+fn run_with(api: &Server, known: &str, advised: &str) -> Result<Summary, Error> {
+    pass(client(&api.url), &prometheus(&[("shop", POD, "nginx", known, advised)])).run(|_| Ok(true))
+}
+
+fn run(api: &Server) -> Result<Summary, Error> {
+    run_with(api, DAYS, &advice(100))
+}
+
+/// All patches so far.
+fn patches(api: &Server) -> Vec<Value> {
+    api.seen("PATCH").iter().map(|patch| serde_json::from_str(&patch.body).unwrap()).collect()
+}
+
+fn target(patch: &Value) -> u64 {
     let entry = &patch["status"]["recommendation"]["containerRecommendations"][0];
-    assert_eq!(entry["containerName"], "nginx", "{body}");
+    assert_eq!(entry["containerName"], "nginx", "{patch}");
     entry["target"]["memory"].as_str().unwrap().parse().unwrap()
 }
 
@@ -52,16 +67,11 @@ fn only_matching_objects_are_patched_with_their_version() {
     other["spec"]["recommenders"] = json!(null);
     let foreign = json!({"metadata": {"name": "../../secrets", "namespace": "shop", "resourceVersion": "1"}, "spec": {}});
     let api = api(vec![other, foreign, json!(7), vpa("web", "7")], |_| Answer::ok("{}"));
-    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
-    let summary = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
+    let summary = run(&api).unwrap();
     assert_eq!((summary.objects, summary.written, summary.failed), (1, 1, 2), "{summary:?}");
-    let patches = api.seen("PATCH");
-    assert_eq!(patches.len(), 1);
-    assert_eq!(
-        patches[0].path,
-        "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers/web/status"
-    );
-    let patch: Value = serde_json::from_str(&patches[0].body).unwrap();
+    let path = "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers/web/status";
+    assert_eq!(api.seen("PATCH")[0].path, path);
+    let [patch] = &patches(&api)[..] else { panic!("one patch") };
     assert_eq!(patch["metadata"], json!({"resourceVersion": "7"}));
     let entry = &patch["status"]["recommendation"]["containerRecommendations"][0];
     let memory = |mib: u64| json!({"memory": (mib * MIB).to_string()});
@@ -78,8 +88,8 @@ fn only_matching_objects_are_patched_with_their_version() {
 #[test]
 fn only_temporary_failures_are_retried() {
     let _turn = crate::common::beside();
-    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
     let slow = || Answer::ok("{}").after(Duration::from_secs(2));
+    let conflict = || Answer::status(409, "{}");
     let cases: Vec<(&str, Vec<Answer>, bool, usize)> = vec![
         ("too many", vec![Answer::status(429, "{}").header("Retry-After: 3600")], true, 2),
         ("broken", vec![Answer::status(500, "x"), Answer::status(503, "")], true, 3),
@@ -89,45 +99,23 @@ fn only_temporary_failures_are_retried() {
         ("forbidden", vec![Answer::status(403, "{\"message\":\"no right\"}")], false, 1),
         ("always broken", vec![Answer::status(500, "x"); 9], false, 4),
         ("no JSON", vec![Answer::ok("hello")], false, 1),
+        ("a conflict", vec![conflict()], true, 2),
+        ("always a conflict", vec![conflict(); 9], false, 5),
         ("redirected", vec![Answer::status(307, "").header("Location: http://192.0.2.1/")], false, 1),
     ];
     for (name, answers, is_written, tries) in cases {
         let api = api(vec![vpa("web", "7")], move |number| {
             answers.get(number).cloned().unwrap_or_else(|| Answer::ok("{}"))
         });
-        let summary = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
+        let summary = run(&api).unwrap();
         assert_eq!(summary.written == 1, is_written, "{name}: {summary:?}");
         assert_eq!(summary.failed == 0, is_written, "{name}: {summary:?}");
-        let patches = api.seen("PATCH");
+        let patches = patches(&api);
         assert_eq!(patches.len(), tries, "{name}");
-        assert!(patches.iter().all(|patch| target(&patch.body) == 110 * MIB), "{name}");
+        assert!(patches.iter().all(|patch| target(patch) == 110 * MIB), "{name}");
+        let version = patches.last().unwrap()["metadata"]["resourceVersion"].clone();
+        assert_eq!(version == "8", name.ends_with("conflict"), "{name}: it is read again: {version}");
     }
-}
-
-#[test]
-fn conflicts_are_retried_a_bounded_number_of_times() {
-    let _turn = crate::common::beside();
-    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
-    let once =
-        api(
-            vec![vpa("web", "7")],
-            |number| {
-                if number == 0 { Answer::status(409, "{}") } else { Answer::ok("{}") }
-            },
-        );
-    let summary = pass(client(&once.url), &prometheus).run(|_| Ok(true)).unwrap();
-    assert_eq!(summary.written, 1, "{summary:?}");
-    let versions = |server: &Server| -> Vec<String> {
-        let of = |body: &str| {
-            serde_json::from_str::<Value>(body).unwrap()["metadata"]["resourceVersion"].to_string()
-        };
-        server.seen("PATCH").iter().map(|patch| of(&patch.body)).collect()
-    };
-    assert_eq!(versions(&once), ["\"7\"", "\"8\""], "the second is for what was read again");
-    let always = api(vec![vpa("web", "7")], |_| Answer::status(409, "{}"));
-    let summary = pass(client(&always.url), &prometheus).run(|_| Ok(true)).unwrap();
-    assert_eq!((summary.written, summary.failed), (0, 1), "{summary:?}");
-    assert_eq!(always.seen("PATCH").len(), 5);
 }
 
 #[test]
@@ -145,10 +133,9 @@ fn invalid_history_gives_no_numbers() {
         (DAYS, "hello", "no advice"),
     ] {
         let api = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));
-        let prometheus = prometheus(&[("shop", POD, "nginx", known, advised)]);
-        let summary = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
+        let summary = run_with(&api, known, advised).unwrap();
         assert!(summary.lines.iter().any(|line| line.contains(word)), "{advised}: {summary:?}");
-        let patch: Value = serde_json::from_str(&api.seen("PATCH")[0].body).unwrap();
+        let patch = &patches(&api)[0];
         assert!(patch["status"].get("recommendation").is_none_or(Value::is_null), "{patch}");
         assert_eq!(patch["status"]["conditions"][0]["status"], "False", "{patch}");
         assert!(patch["status"]["conditions"][0]["message"].as_str().unwrap().contains(word), "{patch}");
@@ -171,7 +158,7 @@ fn labels_with_invalid_names_are_left_out() {
     ]);
     let summary = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
     assert!(summary.lines[0].contains("8 series were left out"), "{summary:?}");
-    assert_eq!(target(&api.seen("PATCH")[0].body), 55 * MIB);
+    assert_eq!(target(&patches(&api)[0]), 55 * MIB);
     assert!(summary.lines.iter().all(|line| !line.contains('\n')));
 }
 
@@ -194,7 +181,7 @@ fn unchanged_status_is_not_written_and_unknown_numbers_stay() {
         });
         object
     };
-    for (known, advised, patches) in [
+    for (known, advised, count) in [
         (DAYS, advice(100), 0),
         (DAYS, advice(98), 0),
         (DAYS, "NaN".to_owned(), 0),
@@ -203,18 +190,13 @@ fn unchanged_status_is_not_written_and_unknown_numbers_stay() {
         (DAYS, advice(50), 1),
     ] {
         let api = api(vec![with(110)], |_| Answer::ok("{}"));
-        let prometheus = prometheus(&[("shop", POD, "nginx", known, &advised)]);
-        pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap();
-        let seen = api.seen("PATCH");
-        assert_eq!(seen.len(), patches, "{advised}: {seen:?}");
-        for patch in seen {
-            let patch: Value = serde_json::from_str(&patch.body).unwrap();
+        run_with(&api, known, &advised).unwrap();
+        let patches = patches(&api);
+        assert_eq!(patches.len(), count, "{advised}: {patches:?}");
+        for patch in patches {
             let conditions = patch["status"]["conditions"].as_array().unwrap();
-            assert!(conditions.iter().any(|condition| condition["type"] == "Other"), "{patch}");
-            assert!(
-                conditions.iter().any(|it| it["lastTransitionTime"] == "2026-01-01T00:00:00Z"),
-                "{patch}"
-            );
+            let has = |key: &str, value: &str| conditions.iter().any(|condition| condition[key] == value);
+            assert!(has("type", "Other") && has("lastTransitionTime", "2026-01-01T00:00:00Z"), "{patch}");
         }
     }
 }
@@ -246,7 +228,6 @@ fn nothing_is_written_without_history_or_full_list() {
     assert!(why.contains("400") && why.contains("no such thing"), "{why}");
     assert_eq!(api_server.count(), 0, "nobody asks for objects");
 
-    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
     for answer in [
         Answer::status(403, "{\"message\":\"forbidden\"}"),
         Answer::ok("[]"),
@@ -256,7 +237,7 @@ fn nothing_is_written_without_history_or_full_list() {
         Answer::status(404, "x"),
     ] {
         let api = Server::start(move |_, _| answer.clone());
-        assert!(pass(client(&api.url), &prometheus).run(|_| Ok(true)).is_err());
+        assert!(run(&api).is_err());
         assert!(api.seen("PATCH").is_empty() && api.count() <= 4);
     }
     // The second page is missing.
@@ -265,7 +246,7 @@ fn nothing_is_written_without_history_or_full_list() {
         true => Answer::status(410, "{}"),
         false => Answer::ok(&first),
     });
-    assert!(pass(client(&halved.url), &prometheus).run(|_| Ok(true)).is_err());
+    assert!(run(&halved).is_err());
     assert!(halved.seen("PATCH").is_empty());
 }
 
@@ -274,8 +255,7 @@ fn pass_ends_after_repeated_refusals() {
     let _turn = crate::common::beside();
     let items = (0..50).map(|number| vpa(&format!("web{number}"), "7")).collect();
     let api = api(items, |_| Answer::status(403, "{}"));
-    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
-    let why = pass(client(&api.url), &prometheus).run(|_| Ok(true)).unwrap_err().to_string();
+    let why = run(&api).unwrap_err().to_string();
     assert!(why.contains("5 objects in a row"), "{why}");
     assert_eq!(api.seen("PATCH").len(), 5);
 }
@@ -283,8 +263,8 @@ fn pass_ends_after_repeated_refusals() {
 #[test]
 fn only_the_leader_writes_and_a_lease_passes_on() {
     let _turn = crate::common::beside();
-    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
     let objects = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));
+    let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
     let summary = pass(client(&objects.url), &prometheus).run(|_| Ok(false)).unwrap();
     assert_eq!((summary.written, objects.seen("PATCH").len()), (0, 0), "{summary:?}");
 
@@ -324,15 +304,7 @@ fn only_the_leader_writes_and_a_lease_passes_on() {
     assert!(second.hold(&api).unwrap(), "what is given back is taken at once");
     assert!(!first.hold(&api).unwrap());
     // The second recommender stops without giving the lease back.
-    let mut taken = false;
-    for _ in 0..100 {
-        std::thread::sleep(Duration::from_millis(100));
-        taken = first.hold(&api).unwrap();
-        if taken {
-            break;
-        }
-    }
-    assert!(taken, "a lease that is not renewed passes on");
+    until("a lease that is not renewed passes on", || first.hold(&api).unwrap().then_some(()));
     assert!(!second.hold(&api).unwrap(), "and who had it sees that");
     assert!("x".parse::<vellum_fleet::kube::LeaseName>().is_err());
 }

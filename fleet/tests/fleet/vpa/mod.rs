@@ -2,10 +2,12 @@
 
 pub(crate) mod cluster;
 mod faults;
+mod history;
 mod real;
-mod server;
+pub(crate) mod server;
 mod watch;
 
+use serde_json::{Value, json};
 use server::{Answer, Server};
 use std::time::Duration;
 use vellum_fleet::kube::{Api, Patience};
@@ -39,22 +41,27 @@ fn pass(api: vellum_fleet::Server, prometheus: &Server) -> Pass {
     }
 }
 
-/// A Prometheus with these containers: namespace, pod, container, seconds, recommendation.
-fn prometheus(containers: &[(&str, &str, &str, &str, &str)]) -> Server {
-    let rows = |value: fn(&(&str, &str, &str, &str, &str)) -> String| {
-        let row = |it: &(&str, &str, &str, &str, &str)| serde_json::json!({"metric": {"namespace": it.0, "pod": it.1, "container": it.2}, "value": [1.5, value(it)]});
-        let rows: Vec<_> = containers.iter().map(row).collect();
-        serde_json::json!({"status": "success", "data": {"resultType": "vector", "result": rows}}).to_string()
+/// Prometheus' answer with these rows: labels and value.
+fn vector<V: AsRef<str>>(rows: &[(Value, V)]) -> Answer {
+    let row = |(labels, value): &(Value, V)| json!({"metric": labels, "value": [1.5, value.as_ref()]});
+    let rows: Vec<Value> = rows.iter().map(row).collect();
+    let vector = json!({"status": "success", "data": {"resultType": "vector", "result": rows}});
+    Answer::ok(&vector.to_string())
+}
+
+/// Namespace, pod, container, the length of the history in seconds, and the recommendation.
+type Container<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
+
+/// A Prometheus with these containers.
+fn prometheus(containers: &[Container]) -> Server {
+    let rows = |value: fn(&Container) -> String| {
+        let row = |it: &Container| (json!({"namespace": it.0, "pod": it.1, "container": it.2}), value(it));
+        vector(&containers.iter().map(row).collect::<Vec<_>>())
     };
     let (known, advised) = (rows(|it| it.3.to_owned()), rows(|it| it.4.to_owned()));
-    let none = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
-    Server::start(move |request, _| {
-        Answer::ok(if request.path.contains("min_over_time") {
-            &known
-        } else if request.path.contains("advised_bytes") {
-            &advised
-        } else {
-            none
-        })
+    Server::start(move |request, _| match &request.path {
+        path if path.contains("min_over_time") => known.clone(),
+        path if path.contains("advised_bytes") => advised.clone(),
+        _ => vector::<&str>(&[]),
     })
 }

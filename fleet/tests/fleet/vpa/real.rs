@@ -3,7 +3,7 @@
 
 use super::cluster::{Cluster, OBJECTS, Programs};
 use super::*;
-use serde_json::{Value, json};
+use crate::common::node::until;
 use vellum_fleet::kube::{Lease, LeaseName};
 
 #[test]
@@ -65,7 +65,7 @@ fn real_server_accepts_the_numbers() {
 
     // Earlier writes are no changes. The watch may begin late, after the first new object.
     let (mut late, mut changes) = (0, 0);
-    cluster.until("a new object is noticed", || {
+    until("a new object is noticed", || {
         cluster.autoscaler(&format!("late{late}"), "Deployment", &json!([]));
         late += 1;
         changes += watch.take();
@@ -77,10 +77,10 @@ fn real_server_accepts_the_numbers() {
     cluster.kill_store();
     assert!(pass.run(|_| Ok(true)).is_err(), "without a store there is no list");
     cluster.restore();
-    let again = cluster.until("recovery", || pass.run(|_| Ok(true)).ok());
+    let again = until("recovery", || pass.run(|_| Ok(true)).ok());
     assert_eq!((again.objects, again.written), (3 + late, 0), "{again:?}");
     let mut last = watch.take();
-    cluster.until("and so is one after the trouble", || {
+    until("and so is one after the trouble", || {
         cluster.autoscaler(&format!("late{late}"), "Deployment", &json!([]));
         late += 1;
         last += watch.take();

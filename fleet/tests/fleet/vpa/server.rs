@@ -32,7 +32,7 @@ impl Answer {
     }
 
     pub(crate) fn status(code: u16, body: &str) -> Answer {
-        let head = format!("HTTP/1.1 {code} Some\r\nContent-Type: application/json\r\n");
+        let head = format!("HTTP/1.1 {code} Some\r\n");
         Answer { head, body: body.to_owned(), wait: Duration::ZERO, cut: false }
     }
 
@@ -51,12 +51,7 @@ impl Answer {
     }
 
     pub(crate) fn garbage() -> Answer {
-        Answer {
-            head: "\u{1}\u{2} no HTTP at all".into(),
-            body: String::new(),
-            wait: Duration::ZERO,
-            cut: true,
-        }
+        Answer { head: "\u{1}\u{2} no HTTP at all".into(), ..Answer::ok("").cut() }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Tests of watches on objects. The fake server ends them, drops versions, refuses and sends garbage.
 
 use super::*;
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
