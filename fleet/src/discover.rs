@@ -111,14 +111,8 @@ impl Discovery {
         if lost || self.scanned.is_none_or(|at| at.elapsed() >= every) {
             self.blind = self.watch.is_none();
             self.scanned = Some(Instant::now());
-            levels = std::iter::once(String::new())
-                .chain(
-                    self.nodes
-                        .iter()
-                        .filter(|(_, node)| !matches!(node, Node::Helper))
-                        .map(|(path, _)| path.clone()),
-                )
-                .collect();
+            let listed = self.nodes.iter().filter(|(_, node)| !matches!(node, Node::Helper));
+            levels = listed.map(|(path, _)| path.clone()).chain([String::new()]).collect();
         }
         for level in levels {
             self.list(&level, &mut changes);
@@ -204,10 +198,8 @@ impl Discovery {
         let is_level = match self.nodes.get(path) {
             Some(Node::Job(Identity::Other)) => !below.is_empty(),
             Some(Node::Job(Identity::Unit { .. })) => below.iter().any(|name| {
-                matches!(
-                    place(&join(path, name)),
-                    Place::Job(Identity::Kubernetes { .. } | Identity::Container { .. })
-                )
+                let below = place(&join(path, name));
+                matches!(below, Place::Job(Identity::Kubernetes { .. } | Identity::Container { .. }))
             }),
             _ => false,
         };
@@ -231,15 +223,9 @@ impl Discovery {
     /// Removes a node and all nodes below it.
     fn forget(&mut self, path: &str, changes: &mut Vec<Change>) {
         let below = format!("{path}/");
-        let gone: Vec<String> = std::iter::once(path.to_owned())
-            .chain(
-                self.nodes
-                    .range(below.clone()..)
-                    .map(|(path, _)| path.clone())
-                    .take_while(|path| path.starts_with(&below)),
-            )
-            .collect();
-        for path in gone {
+        let after = self.nodes.range(below.clone()..).map(|(path, _)| path);
+        let gone: Vec<String> = after.take_while(|path| path.starts_with(&below)).cloned().collect();
+        for path in std::iter::once(path.to_owned()).chain(gone) {
             self.unwatch(&path);
             if let Some(Node::Job(_)) = self.nodes.remove(&path) {
                 changes.push(Change::Went(path));
@@ -331,16 +317,19 @@ mod tests {
     const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
     const POD: &str = "kubepods/burstable/pod1f3a9c1e-7d54-4c88-9a51-3b2f4d5e6f70";
 
-    fn told(changes: Vec<Change>) -> BTreeSet<String> {
-        let told = changes.into_iter().map(|change| match change {
+    /// The sorted changes, `+PATH` and `-PATH`.
+    fn poll(discovery: &mut Discovery) -> Vec<String> {
+        let told = discovery.poll().into_iter().map(|change| match change {
             Change::Came(path, _) => format!("+{path}"),
             Change::Went(path) => format!("-{path}"),
         });
-        told.collect()
+        told.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
-    fn set(paths: &[String]) -> BTreeSet<String> {
-        paths.iter().cloned().collect()
+    /// The same by a full listing.
+    fn rescan(discovery: &mut Discovery) -> Vec<String> {
+        discovery.scanned = None;
+        poll(discovery)
     }
 
     #[test]
@@ -351,18 +340,17 @@ mod tests {
         tree.make(&format!("{POD}/{ID}/below"));
         tree.make("system.slice/nginx.service");
         tree.make("machine.slice/libpod-conmon-x.scope");
-        let here = set(&[format!("+{POD}/{ID}"), "+system.slice/nginx.service".into()]);
-        assert_eq!(told(discovery.poll()), here, "by inotify");
+        let job = format!("+{POD}/{ID}");
+        assert_eq!(poll(&mut discovery), [&job, "+system.slice/nginx.service"], "by inotify");
         assert_eq!(discovery.poll(), []);
         tree.make(&format!("system.slice/docker-{ID}.scope"));
-        assert_eq!(told(discovery.poll()), set(&[format!("+system.slice/docker-{ID}.scope")]));
+        assert_eq!(poll(&mut discovery), [format!("+system.slice/docker-{ID}.scope")]);
         tree.remove("kubepods");
         tree.remove("system.slice/nginx.service");
-        let gone = set(&[format!("-{POD}/{ID}"), "-system.slice/nginx.service".into()]);
-        assert_eq!(told(discovery.poll()), gone);
+        assert_eq!(poll(&mut discovery), [&format!("-{POD}/{ID}"), "-system.slice/nginx.service"]);
         // A new group at the same place is another group.
         tree.make(&format!("{POD}/{ID}"));
-        assert_eq!(told(discovery.poll()), set(&[format!("+{POD}/{ID}")]));
+        assert_eq!(poll(&mut discovery), [job]);
         assert!(!discovery.is_blind());
     }
 
@@ -374,11 +362,9 @@ mod tests {
         assert_eq!(discovery.poll(), []);
         tree.make(&format!("docker/{ID}"));
         assert_eq!(discovery.poll(), [], "not yet");
-        discovery.scanned = None;
-        assert_eq!(told(discovery.poll()), set(&[format!("+docker/{ID}")]));
+        assert_eq!(rescan(&mut discovery), [format!("+docker/{ID}")]);
         tree.remove("docker");
-        discovery.scanned = None;
-        assert_eq!(told(discovery.poll()), set(&[format!("-docker/{ID}")]));
+        assert_eq!(rescan(&mut discovery), [format!("-docker/{ID}")]);
         assert!(discovery.is_blind());
     }
 
@@ -388,11 +374,10 @@ mod tests {
         let mut discovery = tree.discovery(false);
         let unit = "system.slice/containerd.service";
         tree.make(unit);
-        assert_eq!(told(discovery.poll()), set(&[format!("+{unit}")]));
+        assert_eq!(poll(&mut discovery), [format!("+{unit}")]);
         tree.make(&format!("{unit}/x:cri-containerd:{ID}"));
-        discovery.scanned = None;
-        let both = set(&[format!("-{unit}"), format!("+{unit}/x:cri-containerd:{ID}")]);
-        assert_eq!(told(discovery.poll()), both);
+        let both = [format!("+{unit}/x:cri-containerd:{ID}"), format!("-{unit}")];
+        assert_eq!(rescan(&mut discovery), both);
     }
 
     #[test]
@@ -403,10 +388,9 @@ mod tests {
         fs::write(tree.0.path().join("batch/a/cgroup.procs"), "1\n").unwrap();
         assert_eq!(tree.discovery(false).poll(), []);
         let mut discovery = tree.discovery(true);
-        assert_eq!(told(discovery.poll()), set(&["+batch/a".into()]));
+        assert_eq!(poll(&mut discovery), ["+batch/a"]);
         tree.make("batch/a/b");
-        discovery.scanned = None;
-        assert_eq!(told(discovery.poll()), set(&["-batch/a".into()]), "it has become a level");
+        assert_eq!(rescan(&mut discovery), ["-batch/a"], "it has become a level");
         tree.remove("batch/a");
         discovery.poll();
         assert!(discovery.nodes.contains_key("batch") && !discovery.nodes.contains_key("batch/a"));

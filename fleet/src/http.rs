@@ -119,10 +119,14 @@ impl Patience {
     }
 }
 
+/// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Method {
+pub enum Method {
+    /// Reads an object.
     Get,
+    /// Creates an object.
     Post,
+    /// Replaces an object.
     Put,
     /// Merges a part into an object (RFC 7386).
     Merge,

@@ -1,10 +1,12 @@
 //! Entry points for the fuzz targets (`vellum-fuzz`): parsers of other programs' data, and the function that
 //! renders metrics.
 
+pub use crate::kube::{bytes as quantity, version as event};
+pub use crate::recommend::vpa::patch;
+
 use crate::group::Identity;
 use crate::metrics;
 use crate::pods::Names;
-use crate::recommend::containers::Memory;
 use crate::view::{Page, View};
 use std::sync::Arc;
 
@@ -12,29 +14,7 @@ use std::sync::Arc;
 #[must_use]
 pub fn pods(json: &[u8], identity: &Identity) -> Option<bool> {
     let names = Names::parse(json).ok()?;
-    Some(match identity {
-        Identity::Kubernetes { pod, id } => names.of(pod, id).is_some(),
-        _ => false,
-    })
-}
-
-/// The patch for a Kubernetes object, with this history of its containers. `None` if the object is invalid,
-/// does not name this recommender, or needs no change.
-#[must_use]
-pub fn patch(object: &[u8], memory: &Memory) -> Option<String> {
-    crate::recommend::vpa::patch(object, memory)
-}
-
-/// The version of the object in an event of a watch.
-#[must_use]
-pub fn event(line: &[u8]) -> Option<String> {
-    crate::kube::version(line)
-}
-
-/// Parses a Kubernetes quantity, in bytes.
-#[must_use]
-pub fn quantity(text: &str) -> Option<u64> {
-    crate::kube::bytes(text)
+    Some(matches!(identity, Identity::Kubernetes { pod, id } if names.of(pod, id).is_some()))
 }
 
 /// Renders the metrics of a group with this name and path.

@@ -18,12 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use vellum_governor::{Peer, Stream, Tls};
 
+const CERTIFICATE: &str = "--tls-certificate";
+const KEY: &str = "--tls-key";
 const FILE_MAX: u64 = 1 << 20;
 /// The application protocol (RFC 7301).
 const PROTOCOL: &[u8] = b"http/1.1";
-
-const CERTIFICATE: &str = "--tls-certificate";
-const KEY: &str = "--tls-key";
 
 /// A file with a certificate, and a file with its key.
 #[derive(Clone)]

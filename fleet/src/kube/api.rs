@@ -71,28 +71,12 @@ impl Api {
         self.call(Method::Get, path, None)
     }
 
-    /// Creates an object.
+    /// Creates an object, replaces it, or changes a part of it.
     ///
     /// # Errors
-    /// [`ApiError`] if the object cannot be created, or exists.
-    pub fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
-        self.call(Method::Post, path, Some(object))
-    }
-
-    /// Replaces an object.
-    ///
-    /// # Errors
-    /// [`ApiError`] if the object cannot be replaced.
-    pub fn replace(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
-        self.call(Method::Put, path, Some(object))
-    }
-
-    /// Changes a part of an object.
-    ///
-    /// # Errors
-    /// [`ApiError`] if the object cannot be changed.
-    pub fn merge(&self, path: &str, part: &Value) -> Result<Value, ApiError> {
-        self.call(Method::Merge, path, Some(part))
+    /// [`ApiError`] if the server refuses to, or does not answer.
+    pub fn write(&self, method: Method, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.call(method, path, Some(object))
     }
 
     /// Reads all objects of a list, page by page.

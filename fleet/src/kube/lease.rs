@@ -7,7 +7,7 @@
 //!
 //! Source: client-go `tools/leaderelection`; the API `coordination.k8s.io/v1`.
 
-use super::{Api, ApiError, is_label, is_name, micros};
+use super::{Api, ApiError, Method, is_label, is_name, micros};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -100,7 +100,7 @@ impl Lease {
         {
             lease["spec"]["holderIdentity"] = json!("");
             // If this fails, the lease ends after its duration.
-            let _ = api.replace(&path, &lease);
+            let _ = api.write(Method::Put, &path, &lease);
         }
     }
 
@@ -123,7 +123,7 @@ impl Lease {
                         "acquireTime": now, "renewTime": now, "leaseTransitions": 0,
                     },
                 });
-                return api.create(&self.collection, &lease).map(|_| true);
+                return api.write(Method::Post, &self.collection, &lease).map(|_| true);
             }
             Err(why) => return Err(why),
         };
@@ -140,7 +140,7 @@ impl Lease {
         lease["spec"]["holderIdentity"] = json!(self.holder);
         lease["spec"]["leaseDurationSeconds"] = json!(seconds);
         lease["spec"]["renewTime"] = json!(now);
-        api.replace(&self.path(), &lease)?;
+        api.write(Method::Put, &self.path(), &lease)?;
         self.seen = None;
         Ok(true)
     }

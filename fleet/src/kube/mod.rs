@@ -14,12 +14,11 @@ mod lease;
 mod quantity;
 mod watch;
 
-pub use crate::http::Patience;
+pub use crate::http::{Method, Patience};
 pub use api::{Api, ApiError};
 pub use lease::{Lease, LeaseName};
-pub(crate) use quantity::bytes;
-pub use watch::Watch;
-pub(crate) use watch::version;
+pub use quantity::bytes;
+pub use watch::{Watch, version};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::time::SystemTime;

@@ -5,7 +5,7 @@
 //! Source: Kubernetes' documentation, "Quantity".
 
 /// Parses bytes, rounded up; `None` if the quantity is invalid, negative or too large.
-pub(crate) fn bytes(text: &str) -> Option<u64> {
+pub fn bytes(text: &str) -> Option<u64> {
     const UNITS: [(&str, f64); 14] = [
         ("Ki", 1024.0),
         ("Mi", 1048576.0),

@@ -105,45 +105,28 @@ struct Event {
     object: Value,
 }
 
-/// The content of a line.
-enum Said {
-    /// An event of an object, with the version from which to continue.
-    Event(Event, String),
-    /// The version from which to continue no longer exists.
-    Stale,
-}
-
-impl Said {
-    /// Parses a line, or returns the reason for which it is invalid.
-    fn read(line: &[u8]) -> Result<Said, String> {
+impl Event {
+    /// Parses a line, or returns the reason for which it is invalid. `None` if the version from which to
+    /// continue no longer exists.
+    fn read(line: &[u8]) -> Result<Option<Event>, String> {
         let event: Event = serde_json::from_slice(line).map_err(|why| why.to_string())?;
-        if event.kind == "ERROR" {
-            return match event.object["code"].as_u64() {
-                Some(code) if code == u64::from(GONE) => Ok(Said::Stale),
-                _ => Err(event.object["message"].as_str().unwrap_or("an error").to_owned()),
-            };
+        match event.kind.as_str() {
+            "ERROR" if event.object["code"] == GONE => Ok(None),
+            "ERROR" => Err(event.object["message"].as_str().unwrap_or("an error").to_owned()),
+            _ if event.version().is_empty() => Err("an event without a version".to_owned()),
+            _ => Ok(Some(event)),
         }
-        match event.object["metadata"]["resourceVersion"].as_str().map(str::to_owned) {
-            Some(version) if !version.is_empty() => Ok(Said::Event(event, version)),
-            _ => Err("an event without a version".to_owned()),
-        }
+    }
+
+    /// The version from which to continue.
+    fn version(&self) -> &str {
+        self.object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
     }
 }
 
 /// The version in the event in these bytes.
-pub(crate) fn version(line: &[u8]) -> Option<String> {
-    match Said::read(line) {
-        Ok(Said::Event(_, version)) => Some(version),
-        _ => None,
-    }
-}
-
-/// The end of a request.
-enum End {
-    /// The watch can continue from the last version.
-    Over,
-    /// The server no longer has that version.
-    Stale,
+pub fn version(line: &[u8]) -> Option<String> {
+    Event::read(line).ok()?.map(|event| event.version().to_owned())
 }
 
 struct Follower {
@@ -166,13 +149,13 @@ impl Follower {
                 None => self.list(is_first).map(|listed| {
                     version = Some(listed);
                     is_first = false;
-                    End::Over
+                    true
                 }),
                 Some(version) => self.follow(version),
             };
             match done {
-                Ok(End::Over) => {}
-                Ok(End::Stale) => {
+                Ok(true) => {}
+                Ok(false) => {
                     version = None;
                     self.failures += 1;
                 }
@@ -201,8 +184,9 @@ impl Follower {
         Ok(version)
     }
 
-    /// Follows events from a version on, and updates the version at each event.
-    fn follow(&mut self, version: &mut String) -> Result<End, ApiError> {
+    /// Follows events from a version on, and updates the version at each event. Returns false if the server
+    /// no longer has that version.
+    fn follow(&mut self, version: &mut String) -> Result<bool, ApiError> {
         let path = format!(
             "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={LASTS}&resourceVersion={}",
             self.path,
@@ -210,7 +194,7 @@ impl Follower {
         );
         let body = match self.api.follow(&path, &LIMITS) {
             Ok(body) => body,
-            Err(ApiError::Http { source, .. }) if source.status() == Some(GONE) => return Ok(End::Stale),
+            Err(ApiError::Http { source, .. }) if source.status() == Some(GONE) => return Ok(false),
             Err(why) => return Err(why),
         };
         let (mut body, mut line) = (BufReader::new(body), Vec::new());
@@ -220,17 +204,14 @@ impl Follower {
             match body.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
                 Ok(1..) if line.ends_with(b"\n") => {}
                 Ok(read) if read as u64 == LINE_MAX => return Err(self.nonsense("an event without end")),
-                _ => return Ok(End::Over),
+                _ => return Ok(true),
             }
             if self.told.stop.load(Ordering::Acquire) {
-                return Ok(End::Over);
+                return Ok(true);
             }
-            let (event, now) = match Said::read(&line) {
-                Ok(Said::Event(event, now)) => (event, now),
-                Ok(Said::Stale) => return Ok(End::Stale),
-                Err(why) => return Err(self.nonsense(&why)),
-            };
-            *version = now;
+            let read = Event::read(&line).map_err(|why| self.nonsense(&why))?;
+            let Some(event) = read else { return Ok(false) };
+            event.version().clone_into(version);
             self.tell(None);
             self.failures = 0;
             self.take_in(&event);

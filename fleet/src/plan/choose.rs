@@ -132,27 +132,26 @@ fn hull(container: &Container) -> Vec<u32> {
 /// Uses up the rest of the bound: the containers that save most memory shrink until the bound is reached.
 /// Returns whether any did.
 fn shrink(fleet: &Fleet, choice: &mut Choice, bound: f64) -> bool {
-    let best = |number: usize, left: f64| {
-        let container = &fleet.containers[number];
-        let now = choice.sizes[number] as usize;
-        // Losses rise as sizes fall, so the first size that fits is the best.
-        let may = container.lost(now) + left;
+    // Losses rise as sizes fall, so the first size that fits is the best.
+    let best = |choice: &Choice, number: usize| {
+        let (container, now) = (&fleet.containers[number], choice.sizes[number] as usize);
+        let may = container.lost(now) + (bound - choice.lost);
         let to = (0..now).find(|size| container.lost(*size) <= may)?;
-        Some((cost(container, now) - cost(container, to), to as u32))
+        Some((
+            cost(container, now) - cost(container, to),
+            container.lost(to) - container.lost(now),
+            to as u32,
+        ))
     };
-    let left = bound - choice.lost;
-    let mut moves: Vec<(f64, usize)> =
-        (0..fleet.containers.len()).filter_map(|number| Some((best(number, left)?.0, number))).collect();
+    let saves = |number| Some((best(choice, number)?.0, number));
+    let mut moves: Vec<(f64, usize)> = (0..fleet.containers.len()).filter_map(saves).collect();
     moves.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal));
     let mut changed = false;
     for (_, number) in moves {
-        let container = &fleet.containers[number];
-        let now = choice.sizes[number] as usize;
-        let may = container.lost(now) + (bound - choice.lost);
-        if let Some(to) = (0..now).find(|size| container.lost(*size) <= may) {
-            choice.lost += container.lost(to) - container.lost(now);
-            choice.byte_hours += cost(container, to) - cost(container, now);
-            choice.sizes[number] = to as u32;
+        if let Some((saved, lost, to)) = best(choice, number) {
+            choice.lost += lost;
+            choice.byte_hours -= saved;
+            choice.sizes[number] = to;
             changed = true;
         }
     }

@@ -30,7 +30,6 @@ const JOBS_MAX: usize = 10_000_000;
 const NAME_MAX: usize = 1024;
 
 /// A job in Slurm's accounting.
-#[derive(Debug, Clone, PartialEq, Eq)]
 struct Job<'a> {
     id: &'a str,
     user: u32,

@@ -27,6 +27,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
+use vellum_fleet::kube::Method;
 use vellum_random::Rng;
 
 const NODES: usize = 3;
@@ -282,7 +283,9 @@ impl Fleet {
         let api = kubernetes.cluster.api();
         for object in within(PATIENCE, "there is a list", || api.list(OBJECTS).ok()) {
             let name = object["metadata"]["name"].as_str().unwrap();
-            let cleared = || api.merge(&format!("{OBJECTS}/{name}/status"), &json!({"status": null})).ok();
+            let cleared = || {
+                api.write(Method::Merge, &format!("{OBJECTS}/{name}/status"), &json!({"status": null})).ok()
+            };
             within(PATIENCE, "numbers can be taken away", cleared);
         }
     }

@@ -43,7 +43,7 @@ struct Planned {
 }
 
 /// The memory and the loss of one owner.
-#[derive(Debug, Serialize, Clone)]
+#[derive(Debug, Serialize, Default)]
 struct Owner {
     name: String,
     containers: u64,
@@ -51,6 +51,8 @@ struct Owner {
     mean_bytes: f64,
     slowdown: f64,
     lost_cpu_seconds: f64,
+    #[serde(skip)]
+    cpu_seconds: f64,
 }
 
 pub(super) fn report(fleet: &Fleet, slowdowns: &[f64], delay: Duration, node: u64) -> Report {
@@ -91,31 +93,20 @@ pub(super) fn report(fleet: &Fleet, slowdowns: &[f64], delay: Duration, node: u6
 
 /// The owners, sorted by their loss, the largest first.
 fn owners(fleet: &Fleet, choice: &Choice, hours: f64) -> Vec<Owner> {
-    let of = |name: &String| Owner {
-        name: name.clone(),
-        containers: 0,
-        resident_mean_bytes: 0.0,
-        mean_bytes: 0.0,
-        slowdown: 0.0,
-        lost_cpu_seconds: 0.0,
-    };
-    let mut owners: Vec<(Owner, f64)> = fleet.owners.iter().map(|name| (of(name), 0.0)).collect();
+    let of = |name: &String| Owner { name: name.clone(), ..Owner::default() };
+    let mut owners: Vec<Owner> = fleet.owners.iter().map(of).collect();
     for (container, size) in fleet.containers.iter().zip(&choice.sizes) {
-        let (owner, cpu_seconds) = &mut owners[container.owner as usize];
+        let owner = &mut owners[container.owner as usize];
         let there = f64::from(container.hours) / hours;
         owner.containers += 1;
         owner.resident_mean_bytes += container.resident_bytes * there;
         owner.mean_bytes += container.size(*size as usize) * there;
         owner.lost_cpu_seconds += container.lost(*size as usize);
-        *cpu_seconds += container.cpu_seconds;
+        owner.cpu_seconds += container.cpu_seconds;
     }
-    let mut owners: Vec<Owner> = owners
-        .into_iter()
-        .map(|(owner, cpu)| Owner {
-            slowdown: if cpu > 0.0 { owner.lost_cpu_seconds / cpu } else { 0.0 },
-            ..owner
-        })
-        .collect();
+    for owner in owners.iter_mut().filter(|owner| owner.cpu_seconds > 0.0) {
+        owner.slowdown = owner.lost_cpu_seconds / owner.cpu_seconds;
+    }
     owners
         .sort_by(|a, b| b.lost_cpu_seconds.total_cmp(&a.lost_cpu_seconds).then_with(|| a.name.cmp(&b.name)));
     owners
@@ -149,15 +140,7 @@ impl Report {
         let node = format!("nodes of {}", units::bytes(self.node_bytes));
         let mut table =
             Table::plain(&["slowdown", "memory", "if each alone", "peak hour", &node, "to the least"], 0);
-        let held = bytes(self.resident_mean_bytes);
-        table.row(vec![
-            "held today".into(),
-            held,
-            String::new(),
-            String::new(),
-            String::new(),
-            String::new(),
-        ]);
+        table.row(["held today", &bytes(self.resident_mean_bytes), "", "", "", ""].map(str::to_owned).into());
         for plan in &self.plans {
             let off = plan.mean_bytes / plan.least_mean_bytes.max(1.0) - 1.0;
             table.row(vec![

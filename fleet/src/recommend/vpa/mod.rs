@@ -27,8 +27,10 @@ use super::containers::Memory;
 use super::decide::Rules;
 use std::time::{Duration, SystemTime};
 
-/// The patch for the object in these bytes.
-pub(crate) fn patch(object: &[u8], memory: &Memory) -> Option<String> {
+/// The patch for the object in these bytes, with this history of its containers. `None` if the object is
+/// invalid, does not name this recommender, or needs no change.
+#[doc(hidden)]
+pub fn patch(object: &[u8], memory: &Memory) -> Option<String> {
     let object = object::Object::read(&serde_json::from_slice(object).ok()?).ok()?;
     let rules = Rules { least: Duration::ZERO, margin: 0.1 };
     let wanted = object.is_ours().then(|| status::wanted(&object, memory, &rules))?;

@@ -7,7 +7,7 @@ use super::object::Object;
 use super::status::wanted;
 use crate::Error;
 use crate::http::Server;
-use crate::kube::{Api, ApiError, Watch};
+use crate::kube::{Api, ApiError, Method, Watch};
 use crate::recommend::containers::{self, Memory};
 use crate::recommend::decide::Rules;
 use serde_json::Value;
@@ -135,7 +135,7 @@ impl Pass {
                 if !may_write(&self.api)? {
                     return Ok(false);
                 }
-                match self.api.merge(&format!("{path}/status"), patch) {
+                match self.api.write(Method::Merge, &format!("{path}/status"), patch) {
                     Ok(_) => {}
                     Err(ApiError::Conflict(_)) if conflicts < CONFLICTS_MAX => {
                         conflicts += 1;

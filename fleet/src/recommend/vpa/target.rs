@@ -17,9 +17,6 @@
 
 use super::super::containers::{Containers, Pods};
 
-/// The alphabets of random suffixes and of template hashes.
-const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
-const HASH: &str = "456789bcdf";
 const RANDOM_LENGTH: usize = 5;
 const HASH_MAX: usize = 10;
 /// Longer names of controllers are cut off in the names of their pods.
@@ -28,30 +25,32 @@ const FRONT_MAX: usize = 58;
 const ORDINAL_MAX: usize = 10;
 
 /// The pattern of the names of a workload's pods.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Target {
     front: String,
     tails: &'static [&'static [Part]],
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Part {
-    Hash,
-    Random,
-    Ordinal,
-}
+/// A part of a name: a template's hash, a random suffix, or a number.
+type Part = fn(&str) -> bool;
 
-use Part::{Hash, Ordinal, Random};
+const HASH: Part = |word| word.len() <= HASH_MAX && is_of("456789bcdf", word);
+const RANDOM: Part = |word| word.len() == RANDOM_LENGTH && is_of("bcdfghjklmnpqrstvwxz2456789", word);
+const ORDINAL: Part = |word| word.len() <= ORDINAL_MAX && is_of("0123456789", word);
+
+fn is_of(alphabet: &str, word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| alphabet.contains(c))
+}
 
 impl Target {
     /// The pattern for the workload of this kind and name, or the reason for which none exists.
     pub(super) fn new(kind: &str, name: &str) -> Result<Target, String> {
         let (tails, more): (&[&[Part]], usize) = match kind {
-            "Deployment" | "Rollout" => (&[&[Hash, Random]], HASH_MAX + 1),
-            "StatefulSet" => (&[&[Ordinal]], 0),
-            "ReplicaSet" | "DaemonSet" | "ReplicationController" => (&[&[Random]], 0),
-            "Job" => (&[&[Random], &[Ordinal, Random]], ORDINAL_MAX + 1),
-            "CronJob" => (&[&[Ordinal, Random], &[Ordinal, Ordinal, Random]], 2 * (ORDINAL_MAX + 1)),
+            "Deployment" | "Rollout" => (&[&[HASH, RANDOM]], HASH_MAX + 1),
+            "StatefulSet" => (&[&[ORDINAL]], 0),
+            "ReplicaSet" | "DaemonSet" | "ReplicationController" => (&[&[RANDOM]], 0),
+            "Job" => (&[&[RANDOM], &[ORDINAL, RANDOM]], ORDINAL_MAX + 1),
+            "CronJob" => (&[&[ORDINAL, RANDOM], &[ORDINAL, ORDINAL, RANDOM]], 2 * (ORDINAL_MAX + 1)),
             other => return Err(format!("the names of pods of a {other} are unknown")),
         };
         if name.len() + 1 + more > FRONT_MAX && kind != "StatefulSet" {
@@ -64,7 +63,7 @@ impl Target {
         let Some(tail) = pod.strip_prefix(&self.front) else { return false };
         self.tails.iter().any(|parts| {
             let mut words = tail.split('-');
-            parts.iter().all(|part| words.next().is_some_and(|word| part.is(word))) && words.next().is_none()
+            parts.iter().all(|part| words.next().is_some_and(part)) && words.next().is_none()
         })
     }
 
@@ -74,17 +73,6 @@ impl Target {
             .take_while(|(pod, _)| pod.starts_with(&self.front))
             .filter(|(pod, _)| self.is(pod))
             .map(|(_, containers)| containers)
-    }
-}
-
-impl Part {
-    fn is(&self, word: &str) -> bool {
-        let of = |alphabet: &str| !word.is_empty() && word.chars().all(|c| alphabet.contains(c));
-        match self {
-            Part::Hash => word.len() <= HASH_MAX && of(HASH),
-            Part::Random => word.len() == RANDOM_LENGTH && of(RANDOM),
-            Part::Ordinal => word.len() <= ORDINAL_MAX && of("0123456789"),
-        }
     }
 }
 

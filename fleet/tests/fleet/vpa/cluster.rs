@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use vellum_fleet::kube::{Api, Patience};
+use vellum_fleet::kube::{Api, Method, Patience};
 use vellum_fleet::{Access, Address};
 
 /// Environment variable: the server's program, if it is not on the path.
@@ -129,8 +129,8 @@ impl Cluster {
         let (group, plural) = ("autoscaling.k8s.io", "verticalpodautoscalers");
         let vpa = definition(group, plural, "VerticalPodAutoscaler", true, of_autoscalers());
         let lease = definition("coordination.k8s.io", "leases", "Lease", false, of_leases());
-        until("a definition", || api.create(definitions, &vpa).ok());
-        until("another definition", || api.create(definitions, &lease).ok());
+        until("a definition", || api.write(Method::Post, definitions, &vpa).ok());
+        until("another definition", || api.write(Method::Post, definitions, &lease).ok());
         until("a list", || api.list("/apis/autoscaling.k8s.io/v1/verticalpodautoscalers").ok());
     }
 
@@ -145,7 +145,7 @@ impl Cluster {
             },
         });
         let api = self.api();
-        until("an object", || api.create(OBJECTS, &object).ok());
+        until("an object", || api.write(Method::Post, OBJECTS, &object).ok());
     }
 
     pub(crate) fn server(&self) -> vellum_fleet::Server {

@@ -4,7 +4,7 @@
 use super::cluster::{Cluster, OBJECTS, Programs};
 use super::*;
 use crate::common::node::until;
-use vellum_fleet::kube::{Lease, LeaseName};
+use vellum_fleet::kube::{Lease, LeaseName, Method};
 
 #[test]
 fn real_server_accepts_the_numbers() {
@@ -39,7 +39,12 @@ fn real_server_accepts_the_numbers() {
     let summary = pass
         .run(|api| {
             if !std::mem::replace(&mut meddled, true) {
-                api.merge(&format!("{OBJECTS}/db"), &json!({"metadata": {"labels": {"a": "b"}}})).unwrap();
+                api.write(
+                    Method::Merge,
+                    &format!("{OBJECTS}/db"),
+                    &json!({"metadata": {"labels": {"a": "b"}}}),
+                )
+                .unwrap();
             }
             Ok(true)
         })
