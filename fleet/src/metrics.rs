@@ -15,6 +15,7 @@ use std::sync::Arc;
 use vellum_governor::families::Quantity::{Bytes, Number, Ratio, Seconds};
 use vellum_governor::families::{self, Family, NAME, SECONDS};
 use vellum_kernel::{Kills, Stalled, Stalls};
+use vellum_reference::Window;
 
 const OWN_CPU: Family = Family::counter("agent_cpu", Seconds, "The agent's own CPU time");
 const IMPOSED: Family =
@@ -82,7 +83,8 @@ pub(crate) fn text_file(page: &str) -> String {
 #[derive(Debug)]
 struct Told(Arc<Page>);
 
-type Labels = Vec<(&'static str, Cow<'static, str>)>;
+type Text = Cow<'static, str>;
+type Labels = Vec<(&'static str, Text)>;
 
 impl Collector for Told {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -102,36 +104,22 @@ impl Collector for Told {
         }
         PRESSURE
             .rows(to, stalls(Stalls::read(Stalls::MEMORY)).map(|(kind, time)| ([("stall", kind)], time)))?;
-        self.of_identity(to)?;
-        self.of_memory(to)?;
-        self.of_curve(to)?;
-        self.of_work(to)?;
+        self.of_watches(to)?;
         self.of_account(to)
     }
 }
 
 impl Told {
-    fn of_identity(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        INFO.rows(
-            to,
-            self.0.groups.iter().map(|view| {
-                let mut labels = labels(view);
-                labels.push(("kind", view.kind.into()));
-                labels.push(("cgroup", format!("/{}", view.path).into()));
-                (labels, 1.0)
-            }),
-        )?;
-        WATCH_STATE.rows(
-            to,
-            self.0.groups.iter().flat_map(|view| {
-                State::WORDS.into_iter().map(|word| {
-                    (with(view, "state", word.into()), f64::from(u8::from(view.state.word() == word)))
-                })
-            }),
-        )
-    }
-
-    fn of_memory(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    fn of_watches(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let info = |view: &Arc<View>| {
+            let mut labels = with(view, "kind", view.kind.into());
+            labels.push(("cgroup", format!("/{}", view.path).into()));
+            (labels, 1.0)
+        };
+        INFO.rows(to, self.0.groups.iter().map(info))?;
+        self.each_of(to, WATCH_STATE, "state", |view| {
+            State::WORDS.map(|word| (word.into(), f64::from(u8::from(view.state.word() == word))))
+        })?;
         let size = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
         self.each(to, families::RESIDENT, |view| watched(view, view.resident_bytes as f64))?;
         self.each(to, families::SWAPPED, |view| watched(view, view.swapped_bytes as f64))?;
@@ -139,33 +127,17 @@ impl Told {
         self.each(to, families::ADVISED, |view| size(view.advised_bytes))?;
         self.each(to, BY_AGE, |view| size(view.advised_by_age_bytes))?;
         self.each(to, families::SLOWDOWN_TWO_THIRDS, |view| view.slowdown_two_thirds)?;
-        families::UNTOUCHED.rows(
-            to,
-            self.0.groups.iter().flat_map(|view| {
-                let ages = view.untouched.iter();
-                ages.map(move |(age, bytes)| (with(view, SECONDS, age.to_string().into()), *bytes as f64))
-            }),
-        )
-    }
-
-    fn of_curve(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let points =
-            || self.0.groups.iter().flat_map(|view| view.curve.iter().map(move |point| (view, point)));
+        self.each_of(to, families::UNTOUCHED, SECONDS, |view| {
+            view.untouched.iter().map(|(age, bytes)| (age.to_string().into(), *bytes as f64))
+        })?;
         // In seconds, with as few digits as are exact: "0.1", "204.8".
-        let window = |nanos: u64| ((nanos as f64 / 1e6).round() / 1e3).to_string().into();
-        CURVE.rows(
-            to,
-            points().map(|(view, point)| (with(view, "window", window(point.window_ns)), point.bytes as f64)),
-        )?;
-        CURVE_FAULTS.rows(
-            to,
-            points().map(|(view, point)| {
-                (with(view, "window", window(point.window_ns)), point.faults_per_second)
-            }),
-        )
-    }
-
-    fn of_work(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let window = |point: &Window| ((point.window_ns as f64 / 1e6).round() / 1e3).to_string().into();
+        self.each_of(to, CURVE, "window", |view| {
+            view.curve.iter().map(|point| (window(point), point.bytes as f64))
+        })?;
+        self.each_of(to, CURVE_FAULTS, "window", |view| {
+            view.curve.iter().map(|point| (window(point), point.faults_per_second))
+        })?;
         self.each(to, families::WINDOW, |view| view.window_seconds)?;
         self.each(to, families::WAITING, |view| view.waiting)?;
         self.each(to, families::WATCH_COST, |view| watched(view, view.watch_share))?;
@@ -180,13 +152,9 @@ impl Told {
         self.each(to, LIMIT, |view| view.group().limit().map(|bytes| bytes.0 as f64))?;
         self.each(to, OOM_KILLS, |view| view.group().kills().map(|kills| kills.count as f64))?;
         self.each(to, OOM_LIMIT, oom_limit)?;
-        JOB_PRESSURE.rows(
-            to,
-            self.0.groups.iter().flat_map(|view| {
-                stalls(view.group().pressure())
-                    .map(move |(kind, time)| (with(view, "stall", kind.into()), time))
-            }),
-        )
+        self.each_of(to, JOB_PRESSURE, "stall", |view| {
+            stalls(view.group().pressure()).map(|(kind, time)| (kind.into(), time))
+        })
     }
 
     /// Writes a row for each group with a value.
@@ -198,6 +166,20 @@ impl Told {
     ) -> fmt::Result {
         let row = |view: &Arc<View>| value(view).map(|value| (labels(view), value));
         family.rows(to, self.0.groups.iter().filter_map(row))
+    }
+
+    /// Writes a row for each value of each group, with this label.
+    fn each_of<'a, V: IntoIterator<Item = (Text, f64)>>(
+        &'a self,
+        to: &mut DescriptorEncoder<'_>,
+        family: Family,
+        key: &'static str,
+        values: impl Fn(&'a View) -> V,
+    ) -> fmt::Result {
+        let of = |view: &'a Arc<View>| {
+            values(view).into_iter().map(|(text, value)| (with(view, key, text), value))
+        };
+        family.rows(to, self.0.groups.iter().flat_map(of))
     }
 }
 
@@ -211,7 +193,7 @@ fn labels(view: &View) -> Labels {
     std::iter::once((NAME, view.name.clone().into())).chain(own).collect()
 }
 
-fn with(view: &View, key: &'static str, value: Cow<'static, str>) -> Labels {
+fn with(view: &View, key: &'static str, value: Text) -> Labels {
     let mut labels = labels(view);
     labels.push((key, value));
     labels

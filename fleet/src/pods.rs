@@ -101,25 +101,8 @@ struct ContainerStatus {
     /// `containerd://ID`; missing before the container starts.
     #[serde(rename = "containerID")]
     id: Option<String>,
-    #[serde(rename = "lastState")]
-    last: Option<LastState>,
-}
-
-#[derive(Deserialize)]
-struct LastState {
-    terminated: Option<Terminated>,
-}
-
-#[derive(Deserialize)]
-struct Terminated {
-    reason: Option<String>,
-}
-
-impl ContainerStatus {
-    fn was_oom_killed(&self) -> bool {
-        let ended = self.last.as_ref().and_then(|last| last.terminated.as_ref());
-        ended.is_some_and(|ended| ended.reason.as_deref() == Some(OOM_KILLED))
-    }
+    #[serde(default, rename = "lastState")]
+    last: serde_json::Value,
 }
 
 impl Names {
@@ -143,7 +126,7 @@ impl Names {
                 let Some(id) = container.id.as_deref().and_then(|id| id.rsplit("://").next()) else {
                     continue;
                 };
-                let was_oom_killed = container.was_oom_killed();
+                let was_oom_killed = container.last["terminated"]["reason"] == OOM_KILLED;
                 let named = Named { container: Some(container.name), was_oom_killed, ..named.clone() };
                 names.containers.insert(id.to_owned(), named);
             }

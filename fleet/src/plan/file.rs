@@ -162,13 +162,8 @@ fn pieces(file: File, each: &mut impl FnMut(&Row)) -> Result<u64, String> {
     let said = |why: ParquetError| why.to_string();
     let reader = SerializedFileReader::new(file).map_err(said)?;
     let schema = reader.metadata().file_metadata().schema_descr();
-    let names: Vec<String> = ["hour"]
-        .into_iter()
-        .chain(TEXTS)
-        .chain(["cpu_seconds", "resident_bytes"])
-        .map(str::to_owned)
-        .chain(CURVE.iter().flat_map(|kind| (1..=POINTS).map(move |point| format!("{kind}_{point}"))))
-        .collect();
+    let ours = parse_message_type(&self::schema()).map_err(said)?;
+    let names: Vec<String> = ours.get_fields().iter().map(|column| column.name().to_owned()).collect();
     let place = |name: &String| {
         let found = schema.columns().iter().position(|column| column.path().string() == *name);
         found.ok_or_else(|| format!("there is no column {name}"))

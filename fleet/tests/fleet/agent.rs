@@ -1,4 +1,4 @@
-//! Tests of `vellum agent` on real cgroups with real jobs; curl and a real Prometheus read its metrics.
+//! Tests of `vellum agent` on real cgroups with real jobs; a real Prometheus reads its metrics.
 //!
 //! The tests need root and a writable hierarchy with the memory controller; otherwise they are skipped. All
 //! cgroups are below one cgroup of the test, and are removed with it, even if the test fails or is killed.
@@ -62,7 +62,6 @@ fn agent_exports_curves_as_groups_come_and_go() {
         agent.value("vellum_job_worth_bytes{name=\"shop/web-3/nginx\",namespace=\"shop\",pod=\"web-3\"")
     });
     assert!(!agent.metrics().contains(&nameless), "and by no other");
-    by_curl(&agent);
     by_prometheus(&agent, &node, &token);
     let said: Vec<String> = agent.lines.try_iter().collect();
     assert!(said.iter().any(|line| line.ends_with("shop/web-1/nginx: gone")), "{said:?}");
@@ -76,15 +75,6 @@ fn agent_exports_curves_as_groups_come_and_go() {
     unsafe { libc::kill(agent.running.0.id() as i32, libc::SIGTERM) };
     let mut agent = agent;
     assert!(agent.running.0.wait().unwrap().success(), "it was asked to stop");
-}
-
-fn by_curl(agent: &Agent) {
-    let address = format!("http://{}/metrics", agent.address);
-    let header = format!("Authorization: Bearer {TOKEN}");
-    if common::has("curl", "curl") {
-        let got = Command::new("curl").args(["-sSf", "-H", &header, &address]).output().unwrap();
-        assert!(got.status.success() && common::utf8(&got.stdout).ends_with("# EOF\n"), "{got:?}");
-    }
 }
 
 /// A real Prometheus scrapes the metrics with the token and stores them.

@@ -25,7 +25,7 @@ struct Place(TempDir);
 
 impl Place {
     fn make() -> Option<Place> {
-        if !common::has("curl", "curl") {
+        if !common::has("curl", "Debian: curl") {
             return None;
         }
         let place = Place(tempfile::tempdir().unwrap());

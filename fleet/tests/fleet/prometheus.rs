@@ -1,5 +1,6 @@
 //! Tests of the queries, against a real Prometheus with nine days of generated history.
 
+use crate::common::client;
 use crate::common::node::until;
 use crate::common::prometheus::Prometheus;
 use std::fmt::Write;
@@ -8,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 use vellum_fleet::plan::{self, Row, Writer};
 use vellum_fleet::recommend::{containers, slurm};
-use vellum_fleet::{Access, Address, Server};
+use vellum_fleet::{Access, Server};
 
 const MIB: f64 = 1048576.0;
 const HOUR: i64 = 3600;
@@ -110,8 +111,7 @@ fn prometheus(folder: &std::path::Path, now: i64) -> Option<(Prometheus, Server)
     let prometheus = Prometheus::start(folder, "global: {}\n", |command| {
         command.arg("--storage.tsdb.retention.time=30d");
     })?;
-    let address = Address::parse(&format!("http://{}", prometheus.listen), "").unwrap();
-    let server = Server::new(address, &Access::default()).unwrap();
+    let server = client(&format!("http://{}", prometheus.listen), &Access::default());
     until("prometheus answers", || slurm::ask(&server, Duration::from_secs(60)).ok());
     Some((prometheus, server))
 }

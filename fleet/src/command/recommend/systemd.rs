@@ -68,21 +68,18 @@ pub(super) fn recommend(args: &Systemd) -> Ended {
             }
         };
     }
+    let directory = args.directory.display();
     text += &match (histories.len(), written, args.dry_run) {
         (0, ..) => {
-            "Prometheus has no series of a unit: does it fetch the metrics of `vellum agent`?\n".to_owned()
+            "Prometheus has no series of a unit: does it fetch the metrics of `vellum agent`?".to_owned()
         }
-        (_, 0, _) => "nothing to change\n".to_owned(),
-        (_, count, true) => {
-            format!("{count} would be written, to UNIT.d/{FILE} in {}\n", args.directory.display())
-        }
+        (_, 0, _) => "nothing to change".to_owned(),
+        (_, count, true) => format!("{count} would be written, to UNIT.d/{FILE} in {directory}"),
         (_, count, false) => {
-            format!(
-                "{count} written in {}; `systemctl daemon-reload` takes them into force\n",
-                args.directory.display()
-            )
+            format!("{count} written in {directory}; `systemctl daemon-reload` takes them into force")
         }
     };
+    text.push('\n');
     stdout::write_all(text.as_bytes())?;
     Ok(0)
 }

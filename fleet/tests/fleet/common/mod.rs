@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use vellum_fleet::{Access, Address, Server};
 
 /// The program under test.
 pub(crate) const FLEET: &str = env!("CARGO_BIN_EXE_vellum-fleet");
@@ -57,13 +58,18 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }
 
-/// True if this program can be run; otherwise skips, and names its package.
-pub(crate) fn has(program: &str, package: &str) -> bool {
+/// True if this program can be run; otherwise skips, and names its source.
+pub(crate) fn has(program: &str, source: &str) -> bool {
     let has = Command::new(program).arg("--version").output().is_ok();
     if !has {
-        vellum_skip::skip(format_args!("there is no {program} here (Debian: {package})"));
+        vellum_skip::skip(format_args!("there is no {program} here ({source})"));
     }
     has
+}
+
+/// A client of a server at this URL.
+pub(crate) fn client(url: &str, access: &Access) -> Server {
+    Server::new(Address::parse(url, "").unwrap(), access).unwrap()
 }
 
 /// The number in an environment variable, or the usual one.

@@ -141,20 +141,12 @@ impl Drop for Node {
         self.jobs.clear();
         let began = Instant::now();
         while self.root.exists() && began.elapsed() < PATIENCE {
-            remove(&self.root);
+            let mut undo = Command::new("sh");
+            undo.args(["-c", UNDO, "sh"]).arg(&self.root).arg(self.folder.path()).stderr(Stdio::null());
+            let _ = undo.status();
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-}
-
-/// Removes a group and those below it, if they are empty.
-fn remove(group: &Path) {
-    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove(&entry.path());
-        }
-    }
-    let _ = fs::remove_dir(group);
 }
 
 pub(crate) fn id(number: u32) -> String {

@@ -17,7 +17,7 @@ impl Prometheus {
     /// Starts a Prometheus with this configuration, in a folder that outlives it; `None`, with a message, if
     /// Prometheus is missing. `prepare` is called on each command before it runs.
     pub(crate) fn start(folder: &Path, config: &str, prepare: impl Fn(&mut Command)) -> Option<Prometheus> {
-        if !super::has("prometheus", "prometheus") {
+        if !super::has("prometheus", "Debian: prometheus") {
             return None;
         }
         fs::write(folder.join("prometheus.yml"), config).unwrap();

@@ -4,33 +4,22 @@
 //! needs no other part of a cluster. Tests of whole fleets also use this file.
 
 use super::PATIENCE;
-use crate::common::FLEET;
 use crate::common::certificate::{EC, HOST, certificate};
 use crate::common::node::{Running, port, until};
 use crate::common::prometheus::Prometheus;
+use crate::common::{FLEET, client, has};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use vellum_fleet::Access;
 use vellum_fleet::kube::{Api, Method, Patience};
-use vellum_fleet::{Access, Address};
 
 /// Environment variable: the server's program, if it is not on the path.
 const PROGRAM: &str = "VELLUM_TEST_APISERVER";
 /// The objects of the test's namespace.
 pub(crate) const OBJECTS: &str = "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers";
-/// Starts a process whose output goes to `log`.
-fn logged(command: &mut Command, log: &Path) -> Running {
-    let log = fs::File::create(log).unwrap();
-    Running::start(command.stdout(log.try_clone().unwrap()).stderr(log))
-}
-
-fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
-}
-
 /// Makes a certificate authority, and certificates signed by it.
 fn certificates(folder: &Path) {
     let by_authority = ["-CA", "ca.crt", "-CAkey", "ca.key", "-addext", "basicConstraints=CA:FALSE"];
@@ -41,86 +30,88 @@ fn certificates(folder: &Path) {
     assert!(certificate(folder, "admin", admin, &[&EC, &by_authority, &of_client]));
 }
 
-/// The required programs.
-pub(crate) struct Programs {
-    etcd: PathBuf,
-    apiserver: PathBuf,
-}
-
-impl Programs {
-    /// Finds the programs; `None`, with a message, if one is missing.
-    pub(crate) fn find() -> Option<Programs> {
-        let named = std::env::var_os(PROGRAM).map(PathBuf::from).filter(|path| path.is_file());
-        let apiserver = named.or_else(|| on_path("apiextensions-apiserver"));
-        if let (Some(etcd), Some(apiserver), Some(_)) = (on_path("etcd"), apiserver, on_path("openssl")) {
-            return Some(Programs { etcd, apiserver });
-        }
-        vellum_skip::skip(
-            "etcd (Debian: etcd-server), openssl and apiextensions-apiserver (go install \
-             k8s.io/apiextensions-apiserver@v0.32.0; on the path, or named by VELLUM_TEST_APISERVER) are not all here",
-        );
-        None
-    }
-}
-
 /// Called on each command before it runs.
 pub(crate) type Prepare = Box<dyn Fn(&mut Command)>;
 
 pub(crate) struct Cluster {
     folder: PathBuf,
-    programs: Programs,
     prepare: Prepare,
+    /// The ports of etcd for clients and peers, and the server's.
     ports: [u16; 3],
     store: Option<Running>,
-    _server: Running,
+    server: Option<Running>,
     pub(crate) url: String,
-    /// An administrator's credentials.
-    access: Access,
 }
 
 impl Cluster {
-    /// Starts a cluster in this folder, which outlives it, and defines autoscalers and leases.
-    pub(crate) fn start(folder: &Path, programs: Programs, prepare: Prepare) -> Cluster {
-        let at = |name: &str| folder.join(name);
+    /// Starts a cluster in this folder, which outlives it, and defines autoscalers and leases. `None`, with a
+    /// message, if a program is missing.
+    pub(crate) fn start(folder: &Path, prepare: Prepare) -> Option<Cluster> {
+        let program = std::env::var(PROGRAM).unwrap_or_else(|_| "apiextensions-apiserver".to_owned());
+        let made = "go install k8s.io/apiextensions-apiserver@v0.32.0, and name it by VELLUM_TEST_APISERVER";
+        if !has("etcd", "Debian: etcd-server") || !has("openssl", "Debian: openssl") || !has(&program, made) {
+            return None;
+        }
+        fs::create_dir_all(folder).unwrap();
         certificates(folder);
         let ports = [port(), port(), port()];
-        let url = format!("https://127.0.0.1:{}", ports[2]);
+        let (folder, url) = (folder.to_owned(), format!("https://127.0.0.1:{}", ports[2]));
+        let mut cluster = Cluster { folder, prepare, ports, store: None, server: None, url };
+        cluster.restore();
+        cluster.serve(&program);
+        cluster.define();
+        Some(cluster)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Starts a process whose output goes to a file of this name.
+    fn run(&self, command: &mut Command, log: &str) -> Option<Running> {
+        let log = fs::File::create(self.at(log)).unwrap();
+        (self.prepare)(command);
+        Some(Running::start(command.stdout(log.try_clone().unwrap()).stderr(log)))
+    }
+
+    fn serve(&mut self, program: &str) {
+        let (url, authority) = (&self.url, self.at("ca.crt"));
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {"server": url, "certificate-authority": at("ca.crt")}}],
-            "users": [{"name": "test", "user": {"client-certificate": at("admin.crt"), "client-key": at("admin.key")}}],
+            "clusters": [{"name": "test", "cluster": {"server": url, "certificate-authority": authority}}],
+            "users": [{"name": "test", "user": {"client-certificate": self.at("admin.crt"), "client-key": self.at("admin.key")}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         });
-        fs::write(at("config"), config.to_string()).unwrap();
-        let store = Some(store(&programs.etcd, folder, &ports, &prepare));
-        let mut command = Command::new(&programs.apiserver);
-        for kind in ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"] {
-            command.arg(format!("--{kind}")).arg(at("config"));
-        }
+        fs::write(self.at("config"), config.to_string()).unwrap();
+        let mut command = Command::new(program);
         command
-            .arg(format!("--etcd-servers=http://127.0.0.1:{}", ports[0]))
-            .arg(format!("--secure-port={}", ports[2]))
+            .arg(format!("--etcd-servers=http://127.0.0.1:{}", self.ports[0]))
+            .arg(format!("--secure-port={}", self.ports[2]))
             .arg("--bind-address=127.0.0.1")
             .args(["--authentication-skip-lookup", "--authentication-tolerate-lookup-failure"])
             .arg("--disable-admission-plugins=NamespaceLifecycle,MutatingAdmissionWebhook,ValidatingAdmissionPolicy,ValidatingAdmissionWebhook");
         for (option, file) in [
+            ("kubeconfig", "config"),
+            ("authentication-kubeconfig", "config"),
+            ("authorization-kubeconfig", "config"),
             ("client-ca-file", "ca.crt"),
             ("tls-cert-file", "server.crt"),
             ("tls-private-key-file", "server.key"),
         ] {
-            command.arg(format!("--{option}")).arg(at(file));
+            command.arg(format!("--{option}")).arg(self.at(file));
         }
-        prepare(&mut command);
-        let server = logged(&mut command, &at("apiserver.log"));
-        let access = Access {
-            authorities: Some(at("ca.crt")),
-            identity: Some((at("admin.crt"), at("admin.key"))),
-            ..Access::default()
-        };
-        let folder = folder.to_owned();
-        let cluster = Cluster { folder, programs, prepare, ports, store, _server: server, url, access };
-        cluster.define();
-        cluster
+        self.server = self.run(&mut command, "apiserver.log");
+    }
+
+    /// Starts etcd (again).
+    pub(crate) fn restore(&mut self) {
+        let [client, peer] = [0, 1].map(|at| format!("http://127.0.0.1:{}", self.ports[at]));
+        let mut command = Command::new("etcd");
+        command.arg("--data-dir").arg(self.at("etcd")).arg("--unsafe-no-fsync");
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--initial-cluster", &format!("default={peer}")]);
+        self.store = self.run(&mut command, "etcd.log");
     }
 
     fn define(&self) {
@@ -148,8 +139,10 @@ impl Cluster {
         until("an object", || api.write(Method::Post, OBJECTS, &object).ok());
     }
 
+    /// A client with an administrator's credentials.
     pub(crate) fn server(&self) -> vellum_fleet::Server {
-        vellum_fleet::Server::new(Address::parse(&self.url, "").unwrap(), &self.access).unwrap()
+        let identity = Some((self.at("admin.crt"), self.at("admin.key")));
+        client(&self.url, &Access { authorities: Some(self.at("ca.crt")), identity, ..Access::default() })
     }
 
     pub(crate) fn api(&self) -> Api {
@@ -160,11 +153,7 @@ impl Cluster {
         self.store = None;
     }
 
-    pub(crate) fn restore(&mut self) {
-        self.store = Some(store(&self.programs.etcd, &self.folder, &self.ports, &self.prepare));
-    }
-
-    /// A client for a run of the recommender with this history.
+    /// A command of the recommender with this history.
     pub(crate) fn recommender(&self, prometheus: &Prometheus) -> Command {
         let mut command = Command::new(FLEET);
         command.args(["recommend", "kubernetes", "--api", &self.url, "--prometheus"]);
@@ -176,7 +165,7 @@ impl Cluster {
     /// Names the files of an administrator's credentials in options for authority, certificate and key.
     pub(crate) fn identify(&self, command: &mut Command, options: [&str; 3]) {
         for (option, file) in options.into_iter().zip(["ca.crt", "admin.crt", "admin.key"]) {
-            command.arg(option).arg(self.folder.join(file));
+            command.arg(option).arg(self.at(file));
         }
     }
 }
@@ -184,21 +173,19 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let log = fs::read_to_string(self.folder.join("apiserver.log")).unwrap_or_default();
+            let log = fs::read_to_string(self.at("apiserver.log")).unwrap_or_default();
             eprintln!("the API server: {log}");
         }
     }
 }
 
-fn store(etcd: &Path, folder: &Path, ports: &[u16; 3], prepare: &Prepare) -> Running {
-    let [client, peer] = [ports[0], ports[1]].map(|port| format!("http://127.0.0.1:{port}"));
-    let mut command = Command::new(etcd);
-    command.arg("--data-dir").arg(folder.join("etcd"));
-    command.args(["--unsafe-no-fsync", "--listen-client-urls", &client, "--advertise-client-urls", &client]);
-    command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-    command.args(["--initial-cluster", &format!("default={peer}")]);
-    prepare(&mut command);
-    logged(&mut command, &folder.join("etcd.log"))
+/// The numbers of an object's container `main`, in bytes: lower bound, target, uncapped target, upper bound.
+pub(crate) fn numbers(object: &Value) -> Option<[f64; 4]> {
+    let entry = object["status"]["recommendation"]["containerRecommendations"].get(0)?;
+    assert_eq!(entry["containerName"], "main", "{object}");
+    let bytes = |number: &str| -> Option<f64> { entry[number]["memory"].as_str()?.parse().ok() };
+    let numbers = ["lowerBound", "target", "uncappedTarget", "upperBound"].map(bytes);
+    Some(numbers.map(|number| number.unwrap_or_else(|| panic!("{object}"))))
 }
 
 /// A definition of objects, with any fields besides those of `properties`.

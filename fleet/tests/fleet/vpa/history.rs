@@ -13,9 +13,7 @@ fn asked(answers: &[Answer]) -> (Result<BTreeMap<String, History>, String>, Vec<
     let all = answers.to_vec();
     let prometheus = Server::start(move |_, number| all[number].clone());
     let access = Access { token, ..Access::default() };
-    let address = Address::parse(&prometheus.url, "").unwrap();
-    let client = vellum_fleet::Server::new(address, &access).unwrap();
-    let history = history::ask(&client, None, Duration::from_secs(3600));
+    let history = history::ask(&common::client(&prometheus.url, &access), None, Duration::from_secs(3600));
     let requests = prometheus.seen("GET");
     assert_eq!(requests.len(), answers.len());
     assert!(requests.iter().all(|request| request.head.contains("authorization: bearer secret\n")));

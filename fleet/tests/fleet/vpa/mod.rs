@@ -7,19 +7,20 @@ mod real;
 pub(crate) mod server;
 mod watch;
 
+use crate::common;
 use serde_json::{Value, json};
 use server::{Answer, Server};
 use std::time::Duration;
+use vellum_fleet::Access;
 use vellum_fleet::kube::{Api, Patience};
 use vellum_fleet::recommend::decide::Rules;
 use vellum_fleet::recommend::vpa::Pass;
-use vellum_fleet::{Access, Address};
 
 const MIB: u64 = 1 << 20;
 
-/// A client of a test's server.
+/// A client without credentials.
 fn client(url: &str) -> vellum_fleet::Server {
-    vellum_fleet::Server::new(Address::parse(url, "").unwrap(), &Access::default()).unwrap()
+    common::client(url, &Access::default())
 }
 
 /// Short waits, so that the test is fast.

@@ -1,7 +1,7 @@
 //! Tests with a real API server and etcd: definitions of objects, TLS with certificates on both sides,
 //! conflicts, and an etcd that is killed. Without these programs, they are skipped with a message.
 
-use super::cluster::{Cluster, OBJECTS, Programs};
+use super::cluster::{Cluster, OBJECTS};
 use super::*;
 use crate::common::node::until;
 use vellum_fleet::kube::{Lease, LeaseName, Method};
@@ -9,9 +9,8 @@ use vellum_fleet::kube::{Lease, LeaseName, Method};
 #[test]
 fn real_server_accepts_the_numbers() {
     let _turn = crate::common::alone();
-    let Some(programs) = Programs::find() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mut cluster = Cluster::start(folder.path(), programs, Box::new(|_| ()));
+    let Some(mut cluster) = Cluster::start(folder.path(), Box::new(|_| ())) else { return };
     let api = cluster.api();
     for (name, kind, policies) in [
         ("web", "Deployment", json!([{"containerName": "*", "maxAllowed": {"memory": "120Mi"}}])),

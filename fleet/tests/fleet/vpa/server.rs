@@ -90,10 +90,6 @@ impl Server {
     pub(crate) fn seen(&self, method: &str) -> Vec<Request> {
         self.seen.lock().unwrap().iter().filter(|request| request.method == method).cloned().collect()
     }
-
-    pub(crate) fn count(&self) -> usize {
-        self.seen.lock().unwrap().len()
-    }
 }
 
 impl Drop for Server {
