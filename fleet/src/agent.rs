@@ -18,6 +18,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use vellum_governor::families;
 use vellum_reference::{Delay, Options};
 
 const GROUPS_MAX: usize = 4096;
@@ -29,8 +30,8 @@ const STEP_MAX: Duration = Duration::from_millis(200);
 /// The settings of an agent.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// The hierarchy's root; `None` for the usual one.
-    pub root: Option<PathBuf>,
+    /// The hierarchy's root.
+    pub root: PathBuf,
     /// True if groups of unknown shape are watched.
     pub others: bool,
     /// The source of the list of pods.
@@ -56,14 +57,14 @@ pub struct Notice {
 
 /// The served page.
 #[derive(Debug, Clone, Default)]
-pub struct Published(Arc<Mutex<Arc<Page>>>);
+pub struct Published(Arc<Mutex<Page>>);
 
 impl Published {
     /// The page as text in the OpenMetrics format. The kernel's counters of groups are read at each call.
     #[must_use]
     pub fn text(&self) -> String {
-        let page = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        metrics::render(&page)
+        let page = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        families::page(page)
     }
 
     /// The page for collectors of text files: Prometheus' older format has no type `info`.
@@ -105,12 +106,8 @@ impl Agent {
             let wrong = "it is a part of one processor, above 0% and at most 100%";
             return Err(Error(format!("--total {}: {wrong}", setting.share)));
         }
-        let root = match &setting.root {
-            Some(root) => root.clone(),
-            None => crate::discover::usual_root()?,
-        };
         Ok(Agent {
-            discovery: Discovery::new(&root, setting.others)?,
+            discovery: Discovery::new(&setting.root, setting.others)?,
             pods: setting.pods.clone().map(|from| Pods::new(from, &setting.access)).transpose()?,
             groups: BTreeMap::new(),
             keys: HashMap::new(),
@@ -124,14 +121,8 @@ impl Agent {
             named: false,
             told: (false, false),
             notices: Vec::new(),
-            setting: Setting { root: Some(root), ..setting },
+            setting,
         })
-    }
-
-    /// The hierarchy's root.
-    #[must_use]
-    pub fn root(&self) -> &std::path::Path {
-        self.setting.root.as_deref().unwrap_or(std::path::Path::new("/"))
     }
 
     /// The served page.
@@ -191,7 +182,7 @@ impl Agent {
             return;
         }
         self.last += 1;
-        let directory = self.root().join(&path);
+        let directory = self.setting.root.join(&path);
         let named = self.pods.as_ref().and_then(|pods| match &identity {
             Identity::Kubernetes { pod, id } => pods.names.of(pod, id),
             _ => None,
@@ -304,7 +295,7 @@ impl Agent {
             at_once: self.turns.at_once(),
             names_known: self.pods.as_ref().map(|pods| pods.trouble().is_none()),
         };
-        *self.page.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(page);
+        *self.page.0.lock().unwrap_or_else(PoisonError::into_inner) = page;
     }
 }
 

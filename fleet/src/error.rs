@@ -12,10 +12,6 @@ use std::path::Path;
 pub struct Error(pub(crate) String);
 
 impl Error {
-    pub(crate) fn new(message: impl Display) -> Error {
-        Error(message.to_string())
-    }
-
     /// The error of a file that cannot be used; `way_out` says what to do.
     pub(crate) fn of(path: &Path, why: impl Display, way_out: &str) -> Error {
         Error(format!("{}: {why}; {way_out}", path.display()))

@@ -324,8 +324,9 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, Error> {
 fn authorities(file: Option<&Path>) -> Result<RootCerts, Error> {
     let usual = || TRUSTED.iter().map(Path::new).find(|path| path.is_file());
     let path = file.or_else(usual).ok_or_else(|| {
-        Error::new(
-            "no certificates of authorities were found on this system; name a file of them (--ca-file)",
+        Error(
+            "no certificates of authorities were found on this system; name a file of them (--ca-file)"
+                .to_owned(),
         )
     })?;
     Ok(RootCerts::new_with_certs(&certificates(path)?))

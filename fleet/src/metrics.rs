@@ -69,10 +69,6 @@ pub(crate) const JOB_PRESSURE: Family = Family::counter(
     "Time that some task, or every task, of the job stalled on memory",
 );
 
-pub(crate) fn render(page: &Arc<Page>) -> String {
-    families::page(Told(Arc::clone(page)))
-}
-
 /// The page in Prometheus' older text format. The older format treats everything new in OpenMetrics as a
 /// comment, except for the type `info`.
 pub(crate) fn text_file(page: &str) -> String {
@@ -80,26 +76,22 @@ pub(crate) fn text_file(page: &str) -> String {
     page.split_inclusive('\n').filter(|line| !of_info(line.trim_end())).collect()
 }
 
-#[derive(Debug)]
-struct Told(Arc<Page>);
-
 type Text = Cow<'static, str>;
 type Labels = Vec<(&'static str, Text)>;
 
-impl Collector for Told {
+impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let to = &mut encoder;
-        let page = &*self.0;
         families::build_info(to)?;
-        OWN_CPU.one(to, page.cpu_seconds)?;
-        IMPOSED.one(to, page.imposed_seconds)?;
-        SHARE.one(to, page.share)?;
-        let of_kind = |kind| page.groups.iter().filter(|view| view.kind == kind).count();
+        OWN_CPU.one(to, self.cpu_seconds)?;
+        IMPOSED.one(to, self.imposed_seconds)?;
+        SHARE.one(to, self.share)?;
+        let of_kind = |kind| self.groups.iter().filter(|view| view.kind == kind).count();
         GROUPS.rows(to, Identity::KINDS.map(|kind| ([("kind", kind)], of_kind(kind) as f64)))?;
-        TURNS.one(to, page.turns as f64)?;
-        RUNNING.one(to, page.at_once[0] as f64)?;
-        DUE.one(to, page.at_once[1] as f64)?;
-        if let Some(known) = page.names_known {
+        TURNS.one(to, self.turns as f64)?;
+        RUNNING.one(to, self.at_once[0] as f64)?;
+        DUE.one(to, self.at_once[1] as f64)?;
+        if let Some(known) = self.names_known {
             NAMES.one(to, f64::from(u8::from(known)))?;
         }
         PRESSURE
@@ -109,14 +101,14 @@ impl Collector for Told {
     }
 }
 
-impl Told {
+impl Page {
     fn of_watches(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let info = |view: &Arc<View>| {
             let mut labels = with(view, "kind", view.kind.into());
             labels.push(("cgroup", format!("/{}", view.path).into()));
             (labels, 1.0)
         };
-        INFO.rows(to, self.0.groups.iter().map(info))?;
+        INFO.rows(to, self.groups.iter().map(info))?;
         self.each_of(to, WATCH_STATE, "state", |view| {
             State::WORDS.map(|word| (word.into(), f64::from(u8::from(view.state.word() == word))))
         })?;
@@ -165,7 +157,7 @@ impl Told {
         value: impl Fn(&View) -> Option<f64>,
     ) -> fmt::Result {
         let row = |view: &Arc<View>| value(view).map(|value| (labels(view), value));
-        family.rows(to, self.0.groups.iter().filter_map(row))
+        family.rows(to, self.groups.iter().filter_map(row))
     }
 
     /// Writes a row for each value of each group, with this label.
@@ -179,7 +171,7 @@ impl Told {
         let of = |view: &'a Arc<View>| {
             values(view).into_iter().map(|(text, value)| (with(view, key, text), value))
         };
-        family.rows(to, self.0.groups.iter().flat_map(of))
+        family.rows(to, self.groups.iter().flat_map(of))
     }
 }
 

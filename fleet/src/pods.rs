@@ -218,7 +218,7 @@ impl Pods {
 
     fn fetch(&self) -> Result<Vec<u8>, Error> {
         match &self.source {
-            Source::Server(server) => server.get("", &LIMITS).map_err(Error::new),
+            Source::Server(server) => server.get("", &LIMITS).map_err(|why| Error(why.to_string())),
             Source::File(path) => {
                 let mut bytes = Vec::new();
                 let read =

@@ -5,10 +5,9 @@ pub use crate::kube::{bytes as quantity, version as event};
 pub use crate::recommend::vpa::patch;
 
 use crate::group::Identity;
-use crate::metrics;
 use crate::pods::Names;
 use crate::view::{Page, View};
-use std::sync::Arc;
+use vellum_governor::families;
 
 /// Parses a list of pods: `None` if it is invalid, else whether it contains this container.
 #[must_use]
@@ -21,5 +20,5 @@ pub fn pods(json: &[u8], identity: &Identity) -> Option<bool> {
 #[must_use]
 pub fn metrics(name: &str) -> String {
     let view = View { name: name.to_owned(), path: name.to_owned(), ..View::default() };
-    metrics::render(&Arc::new(Page { groups: vec![view.into()], ..Page::default() }))
+    families::page(Page { groups: vec![view.into()], ..Page::default() })
 }

@@ -26,12 +26,10 @@ const PROTOCOL: &[u8] = b"http/1.1";
 
 /// A file with a certificate, and a file with its key.
 #[derive(Clone)]
-pub struct TlsFiles(Arc<Shared>);
-
-struct Shared {
+pub struct TlsFiles {
     certificate: PathBuf,
     key: PathBuf,
-    kept: Mutex<Kept>,
+    kept: Arc<Mutex<Kept>>,
 }
 
 /// The pair in force.
@@ -51,11 +49,7 @@ struct Pem {
 
 impl std::fmt::Debug for TlsFiles {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Shared { certificate, key, .. } = &*self.0;
-        to.debug_struct("TlsFiles")
-            .field("certificate", certificate)
-            .field("key", key)
-            .finish_non_exhaustive()
+        write!(to, "TlsFiles({}, {})", self.certificate.display(), self.key.display())
     }
 }
 
@@ -67,18 +61,18 @@ impl TlsFiles {
     pub fn open(certificate: &Path, key: &Path) -> Result<TlsFiles, Error> {
         let pem = Pem::read(certificate, key)?;
         let config = pem.config(certificate, key)?;
-        let kept = Mutex::new(Kept { pem, config, trouble: None });
-        Ok(TlsFiles(Arc::new(Shared { certificate: certificate.to_owned(), key: key.to_owned(), kept })))
+        let kept = Arc::new(Mutex::new(Kept { pem, config, trouble: None }));
+        Ok(TlsFiles { certificate: certificate.to_owned(), key: key.to_owned(), kept })
     }
 
     /// The reason for which the earlier pair is in force and not the files' contents at the last connection.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
     }
 
     fn config(&self) -> Arc<ServerConfig> {
-        let Shared { certificate, key, kept } = &*self.0;
+        let TlsFiles { certificate, key, kept } = self;
         // Read without the lock, so that a slow disk does not delay other connections.
         let read = Pem::read(certificate, key);
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);

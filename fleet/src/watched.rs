@@ -70,33 +70,30 @@ impl Watched {
 
     /// Makes a step if it is due. The second value is the time that the job lost.
     pub(crate) fn step(&mut self, options: &Options) -> (Stepped, Duration) {
-        let again = |watched: &mut Watched, state: State| {
-            watched.set(state);
-            watched.watcher = None;
-            let wait = watched.retry;
-            watched.retry = (wait * 2).min(RETRY_MAX);
-            let stepped = Stepped {
-                wait,
-                in_cycle: false,
-                idle: true,
-                cost: Duration::ZERO,
-                estimate: watched.estimate(),
-            };
-            (stepped, Duration::ZERO)
-        };
-        if self.watcher.is_none() {
-            match begin(&self.view.directory, options) {
-                Ok(watcher) => (self.watcher, self.imposed) = (Some(watcher), Duration::ZERO),
-                Err(why) => return again(self, State::Blind(why)),
+        let done = self.watch(options);
+        done.unwrap_or_else(|state| {
+            self.set(state);
+            self.watcher = None;
+            let (wait, estimate) = (self.retry, self.estimate());
+            self.retry = (wait * 2).min(RETRY_MAX);
+            (Stepped { wait, in_cycle: false, idle: true, cost: Duration::ZERO, estimate }, Duration::ZERO)
+        })
+    }
+
+    /// Makes a step, or returns the state of a group that cannot be watched now.
+    fn watch(&mut self, options: &Options) -> Result<(Stepped, Duration), State> {
+        let watcher = match &mut self.watcher {
+            Some(watcher) => watcher,
+            none => {
+                self.imposed = Duration::ZERO;
+                none.insert(begin(&self.view.directory, options).map_err(State::Blind)?)
             }
-        }
-        let Some(watcher) = &mut self.watcher else { return again(self, State::Empty) };
-        let step = match watcher.step() {
-            Ok(step) => step,
-            Err(WatchError::Blind(why)) => return again(self, State::Blind(why)),
-            Err(why) => return again(self, State::Blind(why.to_string())),
         };
-        let Some(wait) = step.wait else { return again(self, State::Empty) };
+        let step = watcher.step().map_err(|why| match why {
+            WatchError::Blind(why) => State::Blind(why),
+            why => State::Blind(why.to_string()),
+        })?;
+        let wait = step.wait.ok_or(State::Empty)?;
         let imposed = watcher.cost().imposed;
         let lost = imposed.saturating_sub(self.imposed);
         let looks = if watcher.history().samples() == 0 { FIRST_LOOKS } else { options.windows };
@@ -106,7 +103,7 @@ impl Watched {
         self.retry = RETRY_MIN;
         self.changed |= !step.events.is_empty();
         self.set(State::Watched);
-        (Stepped { wait, in_cycle, idle, cost: Duration::ZERO, estimate }, lost)
+        Ok((Stepped { wait, in_cycle, idle, cost: Duration::ZERO, estimate }, lost))
     }
 
     fn set(&mut self, state: State) {

@@ -15,7 +15,7 @@ use clap::ValueHint;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use vellum_fleet::{Access, Agent, Notice, PodsFrom, Setting, TlsFiles};
+use vellum_fleet::{Access, Agent, Notice, PodsFrom, Setting, TlsFiles, usual_root};
 use vellum_governor::{Admits, DEVICE_DELAY, Exposition, Stop, Tls};
 use vellum_reference::{Delay, Options, SourceChoice};
 use vellum_report::option::{percent, percent_or_none, time, time_or_none};
@@ -133,16 +133,18 @@ impl AgentArgs {
 
     /// S, with a line about its source.
     fn delay(&self) -> (Delay, String) {
+        let what = "S, the delay of a page fault";
         match self.delay.map_or_else(Delay::measure, |given| Ok(Delay::given(given))) {
             Ok(delay) => {
                 let mean = units::time(Duration::from_nanos(delay.mean_ns as u64));
-                (delay, format!("S, the delay of a page fault: {mean}"))
+                (delay, format!("{what}: {mean}"))
             }
             Err(why) => {
                 let assumed = units::time(DEVICE_DELAY);
-                let said =
-                    format!("S, the delay of a page fault, cannot be measured ({why}); {assumed} is assumed");
-                (Delay::given(DEVICE_DELAY), said)
+                (
+                    Delay::given(DEVICE_DELAY),
+                    format!("{what}, cannot be measured ({why}); {assumed} is assumed"),
+                )
             }
         }
     }
@@ -158,8 +160,9 @@ pub(crate) fn agent(args: &AgentArgs) -> Ended {
     let stop = Stop::block()?;
     args.options().check()?;
     let (delay, of_delay) = args.delay();
+    let root = args.root.clone().map_or_else(usual_root, Ok)?;
     let setting = Setting {
-        root: args.root.clone(),
+        root: root.clone(),
         others: args.all,
         pods: args.pods.clone(),
         access: Access { token: pods_token, authorities: args.pods_ca_file.clone(), identity: None },
@@ -180,7 +183,10 @@ pub(crate) fn agent(args: &AgentArgs) -> Ended {
         }
     };
     let mut teller = Teller { quiet: args.once, began: Instant::now(), trouble: None };
-    let mut heard = teller.greet(&agent, server.as_ref(), &of_delay)?;
+    let greeting = |server: &Exposition| {
+        format!("groups below {}; metrics at {}\n{of_delay}\n", root.display(), server.url())
+    };
+    let mut heard = say::<OutputError>(&server.as_ref().map(greeting).unwrap_or_default())?;
     let limit = args.time.or(args.once.then_some(ONCE));
     while heard {
         let (notices, wait) = agent.step();
@@ -211,12 +217,6 @@ struct Teller {
 }
 
 impl Teller {
-    fn greet(&self, agent: &Agent, server: Option<&Exposition>, delay: &str) -> Result<bool, OutputError> {
-        let Some(server) = server else { return Ok(true) };
-        let root = agent.root().display();
-        say(&format!("groups below {root}; metrics at {}\n{delay}\n", server.url()))
-    }
-
     /// Prints notices; returns false if the reader has closed the output.
     fn notices(&self, notices: &[Notice]) -> Result<bool, OutputError> {
         let mut text = String::new();

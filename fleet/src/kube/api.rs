@@ -4,7 +4,6 @@
 //! version of the object that it changes. A conflict (409) is returned to the caller, who must read the
 //! object again.
 
-use crate::address::Address;
 use crate::http::{HttpError, Limits, Method, Patience, Server};
 use serde_json::Value;
 use std::io::Read;
@@ -55,12 +54,6 @@ impl Api {
     #[must_use]
     pub fn new(server: Server, patience: Patience) -> Api {
         Api { server, patience }
-    }
-
-    /// The server's address.
-    #[must_use]
-    pub fn address(&self) -> &Address {
-        &self.server.address
     }
 
     /// Reads an object.
@@ -115,8 +108,7 @@ impl Api {
 
     /// The body of an answer as a stream, within these limits.
     pub(super) fn follow(&self, path: &str, limits: &Limits) -> Result<impl Read + use<>, ApiError> {
-        let what = || path.split('?').next().unwrap_or_default().to_owned();
-        self.server.follow(path, limits).map_err(|source| ApiError::Http { what: what(), source })
+        self.server.follow(path, limits).map_err(|source| ApiError::Http { what: bare(path), source })
     }
 
     /// The pause before the next of endless requests, after that many failures in a row.
@@ -126,24 +118,30 @@ impl Api {
 
     fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ApiError> {
         let body = body.map(Value::to_string).unwrap_or_default();
-        let what = || path.split('?').next().unwrap_or_default().to_owned();
         let json = self.server.ask(method, path, body.as_bytes(), BYTES_MAX, &self.patience);
         let json = json.map_err(|why| match why.status() {
-            Some(409) => ApiError::Conflict(what()),
-            Some(404) => ApiError::Missing(what()),
-            _ => ApiError::Http { what: what(), source: why },
+            Some(409) => ApiError::Conflict(bare(path)),
+            Some(404) => ApiError::Missing(bare(path)),
+            _ => ApiError::Http { what: bare(path), source: why },
         })?;
+        let nonsense = |why: String| ApiError::Nonsense { what: bare(path), why };
         match serde_json::from_slice::<Value>(&json) {
             Ok(object @ Value::Object(_)) => Ok(object),
-            Ok(_) => Err(ApiError::Nonsense { what: what(), why: "it is not in braces".to_owned() }),
-            Err(why) => Err(ApiError::Nonsense { what: what(), why: why.to_string() }),
+            Ok(_) => Err(nonsense("it is not in braces".to_owned())),
+            Err(why) => Err(nonsense(why.to_string())),
         }
     }
+}
+
+/// The path without its query.
+fn bare(path: &str) -> String {
+    path.split('?').next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Address;
     use crate::http::Access;
 
     #[test]

@@ -11,9 +11,6 @@ use super::{Api, ApiError, Method, is_label, is_name, micros};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The time for which a lease is held without renewal.
-const DURATION: Duration = Duration::from_secs(60);
-
 /// The namespace and name of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseName {
@@ -48,20 +45,16 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// The usual time for which a lease is held without renewal.
+    pub const DURATION: Duration = Duration::from_secs(60);
     /// The interval at which [`Lease::hold`] must be called.
-    pub const RENEW: Duration = Duration::from_secs(DURATION.as_secs() / 4);
+    pub const RENEW: Duration = Duration::from_secs(Self::DURATION.as_secs() / 4);
 
-    /// A lease for `holder`, which must be a unique name.
+    /// A lease for `holder`, which must be a unique name; `duration` is usually [`Lease::DURATION`].
     #[must_use]
-    pub fn new(name: LeaseName, holder: String) -> Lease {
+    pub fn new(name: LeaseName, holder: String, duration: Duration) -> Lease {
         let collection = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", name.namespace);
-        Lease { collection, name, holder, duration: DURATION, renewed: None, seen: None }
-    }
-
-    /// Sets another duration.
-    #[must_use]
-    pub fn lasting(self, duration: Duration) -> Lease {
-        Lease { duration, ..self }
+        Lease { collection, name, holder, duration, renewed: None, seen: None }
     }
 
     /// Takes or renews the lease if that is due; returns whether it is held.
@@ -111,19 +104,13 @@ impl Lease {
     fn take(&mut self, api: &Api) -> Result<bool, ApiError> {
         let now = micros(SystemTime::now());
         let seconds = self.duration.as_secs().max(1);
-        let mut lease = match api.get(&self.path()) {
-            Ok(lease) => lease,
+        let (mut lease, method, path) = match api.get(&self.path()) {
+            Ok(lease) => (lease, Method::Put, self.path()),
             Err(ApiError::Missing(_)) => {
-                let lease = json!({
-                    "apiVersion": "coordination.k8s.io/v1",
-                    "kind": "Lease",
-                    "metadata": {"name": self.name.name, "namespace": self.name.namespace},
-                    "spec": {
-                        "holderIdentity": self.holder, "leaseDurationSeconds": seconds,
-                        "acquireTime": now, "renewTime": now, "leaseTransitions": 0,
-                    },
-                });
-                return api.write(Method::Post, &self.collection, &lease).map(|_| true);
+                let metadata = json!({"name": self.name.name, "namespace": self.name.namespace});
+                let (version, kind) = ("coordination.k8s.io/v1", "Lease");
+                let lease = json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {}});
+                (lease, Method::Post, self.collection.clone())
             }
             Err(why) => return Err(why),
         };
@@ -133,14 +120,14 @@ impl Lease {
             if !holder.is_empty() && !self.is_over(spec) {
                 return Ok(false);
             }
-            let changes = spec["leaseTransitions"].as_u64().unwrap_or_default().saturating_add(1);
+            let changes = spec["leaseTransitions"].as_u64().map_or(0, |changes| changes.saturating_add(1));
             lease["spec"]["leaseTransitions"] = json!(changes.min(i32::MAX as u64));
             lease["spec"]["acquireTime"] = json!(now);
         }
         lease["spec"]["holderIdentity"] = json!(self.holder);
         lease["spec"]["leaseDurationSeconds"] = json!(seconds);
         lease["spec"]["renewTime"] = json!(now);
-        api.write(Method::Put, &self.path(), &lease)?;
+        api.write(method, &path, &lease)?;
         self.seen = None;
         Ok(true)
     }
@@ -148,7 +135,7 @@ impl Lease {
     /// True if another holder's lease has not changed for its whole duration.
     fn is_over(&mut self, spec: &Value) -> bool {
         let said = spec["leaseDurationSeconds"].as_u64().map(Duration::from_secs);
-        let lasts = said.unwrap_or(self.duration).clamp(Duration::from_secs(1), DURATION * 10);
+        let lasts = said.unwrap_or(self.duration).clamp(Duration::from_secs(1), Self::DURATION * 10);
         let looks = format!("{} {}", spec["holderIdentity"], spec["renewTime"]);
         match &self.seen {
             Some((seen, since)) if *seen == looks => since.elapsed() > lasts,

@@ -6,23 +6,13 @@
 
 /// Parses bytes, rounded up; `None` if the quantity is invalid, negative or too large.
 pub fn bytes(text: &str) -> Option<u64> {
-    const UNITS: [(&str, f64); 14] = [
-        ("Ki", 1024.0),
-        ("Mi", 1048576.0),
-        ("Gi", 1073741824.0),
-        ("Ti", 1099511627776.0),
-        ("Pi", 1125899906842624.0),
-        ("Ei", 1152921504606846976.0),
-        ("m", 1e-3),
-        ("k", 1e3),
-        ("M", 1e6),
-        ("G", 1e9),
-        ("T", 1e12),
-        ("P", 1e15),
-        ("E", 1e18),
-        ("", 1.0),
-    ];
-    let (number, unit) = UNITS.iter().find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)))?;
+    /// The prefixes of the powers of 1024 and of 1000, from the first on.
+    const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    const DECIMAL: [&str; 6] = ["k", "M", "G", "T", "P", "E"];
+    let powers = |base: f64| (1..).map(move |power| base.powi(power));
+    let units = BINARY.into_iter().zip(powers(1024.0)).chain(DECIMAL.into_iter().zip(powers(1000.0)));
+    let mut units = units.chain([("m", 1e-3), ("", 1.0)]);
+    let (number, unit) = units.find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)))?;
     // Excludes "inf" and "nan".
     if !number.ends_with(|last: char| last.is_ascii_digit() || last == '.') {
         return None;

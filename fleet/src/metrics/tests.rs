@@ -35,16 +35,12 @@ fn of_pod(named: &Named, directory: &Path) -> View {
 
 fn page(views: Vec<View>) -> String {
     let groups = views.into_iter().map(Arc::new).collect();
-    render(&Arc::new(Page { groups, names_known: Some(false), ..Page::default() }))
+    families::page(Page { groups, names_known: Some(false), ..Page::default() })
 }
 
 fn named(namespace: &str, pod: &str, container: &str) -> Named {
-    Named {
-        namespace: namespace.into(),
-        pod: pod.into(),
-        container: Some(container.into()),
-        was_oom_killed: false,
-    }
+    let container = Some(container.to_owned());
+    Named { namespace: namespace.into(), pod: pod.into(), container, was_oom_killed: false }
 }
 
 #[test]
@@ -76,9 +72,6 @@ fn groups_use_the_governors_metric_names() {
         assert!(told.lines().any(|said| said == line), "no {line:?} in\n{told}");
     }
     assert!(!told.contains("job_limit_bytes{") && told.ends_with("# EOF\n"));
-    write("memory.max", "4096\n");
-    let told = page(vec![of_pod(&named("shop", "web-0", "nginx"), group.path())]);
-    assert!(told.contains(&format!("vellum_job_limit_bytes{{{who}}} 4096.0")));
 }
 
 #[test]

@@ -84,10 +84,7 @@ fn hour(server: &Server, end: i64) -> Result<Vec<Row>, Error> {
 }
 
 fn owner(row: &mut prometheus::Row) -> String {
-    let user = |row: &mut prometheus::Row| Some(format!("user {}", row.take("user")?));
-    let namespace = row.take("namespace").or_else(|| row.take("unit"));
-    namespace
-        .or_else(|| user(row))
-        .or_else(|| Some(format!("job {}", row.take("slurm_job")?)))
-        .unwrap_or_default()
+    let kinds = [("namespace", ""), ("unit", ""), ("user", "user "), ("slurm_job", "job ")];
+    let owner = kinds.into_iter().find_map(|(label, front)| Some(format!("{front}{}", row.take(label)?)));
+    owner.unwrap_or_default()
 }

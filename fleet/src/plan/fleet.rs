@@ -201,15 +201,11 @@ impl Fleet {
         if self.containers.len() >= CONTAINERS_MAX {
             return None;
         }
-        let owner = match self.owned.get(&row.owner) {
-            Some(number) => *number,
-            None => {
-                let number = self.owners.len() as u32;
-                self.owned.insert(row.owner.clone(), number);
-                self.owners.push(row.owner.clone());
-                number
-            }
-        };
+        let next = self.owners.len() as u32;
+        let owner = *self.owned.entry(row.owner.clone()).or_insert(next);
+        if owner == next {
+            self.owners.push(row.owner.clone());
+        }
         let number = self.containers.len() as u32;
         self.containers.push(Container { owner, ..Container::default() });
         self.known.entry(row.node.clone()).or_default().insert(row.name.clone(), number);

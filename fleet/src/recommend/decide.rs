@@ -6,15 +6,15 @@ use std::time::Duration;
 const LEAST: f64 = 1048576.0;
 const MOST: f64 = (1_u64 << 50) as f64;
 /// Numbers are multiples of this.
-const GRAIN: u64 = 1 << 20;
-/// A number that differs by less from the current limit is not worth a change.
-const SAME: f64 = 0.05;
+pub(super) const GRAIN: u64 = 1 << 20;
+/// A number that differs by less from the current limit is not worth a change, unless that is too small.
+pub(super) const SAME: f64 = 0.05;
 /// The largest part by which a limit is lowered at once.
 const DOWN: f64 = 0.25;
 /// A job whose tasks all stall for more than this part of the time, under a limit of ours, has too little …
 const STALLED: f64 = 0.02;
 /// … and gets this much more than its limit. An OOM-killed job also gets this much more than its limit.
-const UP: f64 = 1.25;
+pub(super) const UP: f64 = 1.25;
 
 /// The history of a unit or container in Prometheus.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -174,13 +174,10 @@ mod tests {
 
     #[test]
     fn current_limit_changes_in_steps() {
-        assert_eq!(decide(&of(100.0), Some(112 << 20), &RULES).0, Verdict::Keep);
-        assert_eq!(
-            decide(&of(100.0), Some(108 << 20), &RULES).0,
-            Verdict::Set(110 << 20),
-            "it would be too little"
-        );
-        assert_eq!(decide(&of(100.0), Some(400 << 20), &RULES).0, Verdict::Set(300 << 20), "in steps");
+        let of_100 = |current: u64| decide(&of(100.0), Some(current << 20), &RULES).0;
+        assert_eq!(of_100(112), Verdict::Keep);
+        assert_eq!(of_100(108), Verdict::Set(110 << 20), "it would be too little");
+        assert_eq!(of_100(400), Verdict::Set(300 << 20), "in steps");
         let stalled = History { stalled: Some(0.3), ..of(100.0) };
         let (verdict, why) = decide(&stalled, Some(160 << 20), &RULES);
         assert_eq!(verdict, Verdict::Set(200 << 20), "{why}");

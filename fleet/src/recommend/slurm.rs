@@ -29,14 +29,6 @@ const STEP: &str = "60s";
 const JOBS_MAX: usize = 10_000_000;
 const NAME_MAX: usize = 1024;
 
-/// A job in Slurm's accounting.
-struct Job<'a> {
-    id: &'a str,
-    user: u32,
-    name: &'a str,
-    state: &'a str,
-}
-
 /// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -83,13 +75,13 @@ pub fn ask(prometheus: &Server, over: Duration) -> Result<BTreeMap<String, f64>,
 }
 
 /// Parses the line `JobIDRaw|UID|JobName|State` of `sacct`; a name may contain bars.
-fn job(line: &str) -> Option<Job<'_>> {
+fn job(line: &str) -> Option<(&str, u32, &str, &str)> {
     let (id, rest) = line.split_once('|')?;
     let (user, rest) = rest.split_once('|')?;
     let (name, state) = rest.rsplit_once('|')?;
     let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     let fits = !name.is_empty() && name.len() <= NAME_MAX && !name.contains(char::is_control);
-    (is_number && fits).then_some(Job { id, user: user.parse().ok()?, name, state })
+    (is_number && fits).then_some((id, user.parse().ok()?, name, state))
 }
 
 /// Makes the table from the needs of jobs and the output of `sacct`. A row needs at least `least` jobs.
@@ -104,13 +96,13 @@ pub fn table(needs: &BTreeMap<String, f64>, accounting: &str, least: u64, margin
     let (mut kinds, mut table) = (BTreeMap::<(u32, &str), Kind>::new(), Table::default());
     let mut strange = 0_u64;
     for line in accounting.lines().take(JOBS_MAX).filter(|line| !line.is_empty()) {
-        let Some(job) = job(line) else {
+        let Some((id, user, name, state)) = job(line) else {
             strange += 1;
             continue;
         };
-        let kind = kinds.entry((job.user, job.name)).or_default();
-        kind.out_of_memory += u64::from(job.state.starts_with("OUT_OF_MEM"));
-        if let Some(need) = needs.get(job.id) {
+        let kind = kinds.entry((user, name)).or_default();
+        kind.out_of_memory += u64::from(state.starts_with("OUT_OF_MEM"));
+        if let Some(need) = needs.get(id) {
             kind.jobs += 1;
             kind.most = most(kind.most, Some(*need));
         }

@@ -134,7 +134,8 @@ fn killed_agent_leaves_nothing_behind() {
     let Some(mut node) = Node::make("killed") else { return };
     node.add("docker/0000000000000000000000000000000000000000000000000000000000000001");
     fs::write(node.root.join("x"), "").unwrap_err();
-    let before: Vec<_> = fs::read_dir(&node.root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let files = || fs::read_dir(&node.root).unwrap().map(|entry| entry.unwrap().file_name());
+    let before: Vec<_> = files().collect();
     let mut agent = Agent::start(&node.root, &["--burst", "1s"]);
     until("it watches", || {
         agent
@@ -143,8 +144,7 @@ fn killed_agent_leaves_nothing_behind() {
     });
     agent.running.0.kill().unwrap();
     agent.running.0.wait().unwrap();
-    let after: Vec<_> = fs::read_dir(&node.root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(before, after);
+    assert_eq!(before, files().collect::<Vec<_>>());
     assert!(node.jobs[0].1.0.try_wait().unwrap().is_none(), "the job runs on");
 }
 

@@ -5,10 +5,9 @@ use crate::common::node::until;
 use crate::common::prometheus::Prometheus;
 use std::fmt::Write;
 use std::fs::{self, File};
-use std::process::Command;
 use std::time::{Duration, SystemTime};
 use vellum_fleet::plan::{self, Row, Writer};
-use vellum_fleet::recommend::{containers, slurm};
+use vellum_fleet::recommend::{history, slurm};
 use vellum_fleet::{Access, Server};
 
 const MIB: f64 = 1048576.0;
@@ -101,13 +100,9 @@ fn prometheus(folder: &std::path::Path, now: i64) -> Option<(Prometheus, Server)
     }
     text += "# EOF\n";
     fs::write(folder.join("history"), text).unwrap();
-    let mut promtool = Command::new("promtool");
-    promtool.current_dir(folder).args(["tsdb", "create-blocks-from", "openmetrics", "history", "data"]);
-    let Ok(made) = promtool.output() else {
-        vellum_skip::skip("there is no promtool here (Debian: prometheus)");
+    if !Prometheus::import(folder, &folder.join("history"), &[]) {
         return None;
-    };
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
     let prometheus = Prometheus::start(folder, "global: {}\n", |command| {
         command.arg("--storage.tsdb.retention.time=30d");
     })?;
@@ -124,7 +119,7 @@ fn queries_return_the_expected_history() {
     let Some((_prometheus, server)) = prometheus(folder.path(), now) else { return };
 
     let over = Duration::from_secs(8 * DAY as u64);
-    let memory = containers::ask(&server, None, over).unwrap();
+    let memory = history::containers(&server, None, over).unwrap();
     assert_eq!(memory.refused, 0);
     let pods = &memory.namespaces["shop"];
     let web = &pods["web-5d4f8b9c6-x2k4z"]["nginx"];
@@ -134,7 +129,7 @@ fn queries_return_the_expected_history() {
     assert_eq!(web.stalled_under, Some(160.0 * MIB), "{web:?}");
     let new = &pods["new-0"]["main"];
     assert!(new.known_seconds.unwrap() <= 2.5 * HOUR as f64 && new.advised == Some(50.0 * MIB), "{new:?}");
-    let other = containers::ask(&server, Some("x\"} or vellum_job_info{a=\""), over).unwrap();
+    let other = history::containers(&server, Some("x\"} or vellum_job_info{a=\""), over).unwrap();
     assert!(other.namespaces.is_empty(), "a name stays within its quotes");
 
     let needs = slurm::ask(&server, over).unwrap();

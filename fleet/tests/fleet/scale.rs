@@ -223,22 +223,14 @@ fn serve(fleet: &Arc<Fleet>) -> Server {
 fn remember(folder: &Path, fleet: &Fleet) -> bool {
     let (oldest, latest) = (fleet.now - DAYS * DAY, fleet.now - LATEST);
     let step = setting(STEP_ENV, STEP);
-    let (file, data) = (folder.join("block"), folder.join("data"));
-    fs::create_dir(&data).unwrap();
+    let file = folder.join("block");
+    fs::create_dir(folder.join("data")).unwrap();
     for block in oldest / BLOCK..=latest / BLOCK {
         let times = (oldest..latest).step_by(step as usize);
         fleet.write(&file, times.filter(|time| time / BLOCK == block));
-        let said = Command::new("promtool")
-            .args(["tsdb", "create-blocks-from", "openmetrics", "--quiet"])
-            .arg(format!("--max-block-duration={BLOCK}s"))
-            .args([&file, &data])
-            .output();
-        match said {
-            Ok(said) => assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr)),
-            Err(why) => {
-                vellum_skip::skip(format_args!("promtool (Debian: prometheus) cannot be started: {why}"));
-                return false;
-            }
+        let options = ["--quiet", &format!("--max-block-duration={BLOCK}s")];
+        if !Prometheus::import(folder, &file, &options) {
+            return false;
         }
     }
     fs::remove_file(file).unwrap();

@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use vellum_fleet::group::{Identity, Place, place};
 use vellum_fleet::readers;
-use vellum_fleet::recommend::containers::Memory;
 use vellum_fleet::recommend::decide::History;
+use vellum_fleet::recommend::history::Memory;
 use vellum_fleet::recommend::slurm;
 
 /// Words in the formats of an agent's readers.

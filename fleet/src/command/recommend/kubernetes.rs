@@ -135,7 +135,7 @@ pub(super) fn recommend(args: &Kubernetes) -> Ended {
 
 fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Ended {
     let stop = Stop::block()?;
-    let mut lease = Lease::new(args.lease.clone(), holder());
+    let mut lease = Lease::new(args.lease.clone(), holder(), Lease::DURATION);
     let watch = pass.watch();
     let watch = watch.map_err(|why| {
         format!("objects cannot be watched: {why}; raise the limit of threads or of open files")
@@ -195,17 +195,14 @@ fn noticed(trouble: Option<&str>) -> String {
 }
 
 fn text(summary: &Summary, is_dry: bool) -> String {
-    let mut text: String = summary.lines.iter().map(|line| format!("{line}\n")).collect();
+    let text: String = summary.lines.iter().map(|line| format!("{line}\n")).collect();
     let Summary { objects, written, failed, .. } = summary;
-    text += &match (objects, written) {
-        (0, _) => "no VerticalPodAutoscaler names the recommender vellum\n".to_owned(),
-        (_, written) => {
-            let verb = if is_dry { "would be written" } else { "written" };
-            let failed = if *failed == 0 { String::new() } else { format!(", {failed} failed") };
-            format!("{objects} objects: {written} {verb}{failed}\n")
-        }
-    };
-    text
+    let verb = if is_dry { "would be written" } else { "written" };
+    let failed = if *failed == 0 { String::new() } else { format!(", {failed} failed") };
+    text + &match objects {
+        0 => "no VerticalPodAutoscaler names the recommender vellum\n".to_owned(),
+        _ => format!("{objects} objects: {written} {verb}{failed}\n"),
+    }
 }
 
 /// A unique name of this recommender: the pod's name, the process and the time.

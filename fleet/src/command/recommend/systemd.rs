@@ -44,7 +44,7 @@ pub(super) struct Systemd {
 
 pub(super) fn recommend(args: &Systemd) -> Ended {
     let rules = args.made.rules();
-    let histories = history::ask(&args.prometheus.server()?, args.instance.as_deref(), args.made.over)?;
+    let histories = history::units(&args.prometheus.server()?, args.instance.as_deref(), args.made.over)?;
     let (mut text, mut written) = (String::new(), 0);
     for (unit, history) in &histories {
         let shown = unit.replace(char::is_control, "?");

@@ -23,8 +23,8 @@ mod target;
 
 pub use pass::{Pass, Summary};
 
-use super::containers::Memory;
 use super::decide::Rules;
+use super::history::Memory;
 use std::time::{Duration, SystemTime};
 
 /// The patch for the object in these bytes, with this history of its containers. `None` if the object is

@@ -9,21 +9,15 @@
 //!
 //! VerticalPodAutoscaler's updater restarts pods with requests below the lower or above the upper bound.
 
-use super::super::decide::{History, Rules, Verdict, decide};
+use super::super::decide::{GRAIN, History, Rules, SAME, UP, Verdict, decide};
 
-/// The factor above a limit under which a workload stalled.
-const UP: f64 = 1.25;
 /// The minimum of the upper bound's margin, and the history after which the margin is 100 %.
 const ABOVE: f64 = 0.25;
 const DAY: f64 = 86_400.0;
 /// The maximum of the upper bound's margin.
 const ABOVE_MAX: f64 = 10.0;
-/// Numbers are multiples of this.
-const GRAIN: u64 = 1 << 20;
 /// No number is above this: the bound of [`decide`] with all additions made here.
 const MOST: f64 = (1_u64 << 55) as f64;
-/// Numbers that differ by less are not worth a write, unless they are too small.
-const SAME: f64 = 0.05;
 
 /// The numbers of a container, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

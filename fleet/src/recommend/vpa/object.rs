@@ -126,8 +126,6 @@ impl Object {
 
     /// The last written numbers by container: valid numbers of memory.
     pub(super) fn before(&self) -> BTreeMap<String, Numbers> {
-        let recommendation = self.status.as_ref().and_then(|status| status.recommendation.as_ref());
-        let entries = recommendation.iter().flat_map(|it| it.container_recommendations.iter().flatten());
         let read = |entry: &Value| {
             let name = entry["containerName"].as_str().filter(|name| is_label(name))?;
             let of = |number: &str| quantity(&entry[number]["memory"]).filter(|bytes| *bytes > 0);
@@ -140,7 +138,7 @@ impl Object {
             };
             (numbers.lower <= target && target <= numbers.upper).then(|| (name.to_owned(), numbers))
         };
-        entries.filter_map(read).collect()
+        self.entries().iter().filter_map(read).collect()
     }
 
     /// The last written entries, unchanged.

@@ -8,8 +8,8 @@ use super::status::wanted;
 use crate::Error;
 use crate::http::Server;
 use crate::kube::{Api, ApiError, Method, Watch};
-use crate::recommend::containers::{self, Memory};
 use crate::recommend::decide::Rules;
+use crate::recommend::history::{self, Memory};
 use serde_json::Value;
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -56,7 +56,7 @@ impl Pass {
     /// # Errors
     /// If the history or the objects cannot be read, or the API server refuses everything.
     pub fn run(&self, mut may_write: impl FnMut(&Api) -> Result<bool, ApiError>) -> Result<Summary, Error> {
-        let memory = containers::ask(&self.prometheus, self.namespace.as_deref(), self.over)?;
+        let memory = history::containers(&self.prometheus, self.namespace.as_deref(), self.over)?;
         let mut summary = Summary::default();
         if memory.refused > 0 {
             let count = memory.refused;

@@ -3,8 +3,8 @@
 //! Invariants: a container without a new recommendation keeps its earlier numbers. An object without any
 //! numbers has a condition with the reason. Conditions of other programs do not change.
 
-use super::super::containers::{Containers, Memory};
 use super::super::decide::Rules;
+use super::super::history::{Containers, Memory};
 use super::numbers::{Numbers, numbers};
 use super::object::Object;
 use super::target::Target;

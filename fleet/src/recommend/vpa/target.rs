@@ -15,7 +15,7 @@
 //! Source: Kubernetes, `k8s.io/apimachinery/pkg/util/rand` (alphabets), `apiserver/pkg/storage/names`
 //! (five characters; longer names are cut to make room).
 
-use super::super::containers::{Containers, Pods};
+use super::super::history::{Containers, Pods};
 
 const RANDOM_LENGTH: usize = 5;
 const HASH_MAX: usize = 10;

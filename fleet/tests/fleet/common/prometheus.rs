@@ -27,6 +27,18 @@ impl Prometheus {
         Some(prometheus)
     }
 
+    /// Stores a file of OpenMetrics as the history in blocks; false, with a message, if promtool is missing.
+    pub(crate) fn import(folder: &Path, file: &Path, options: &[&str]) -> bool {
+        if !super::has("promtool", "Debian: prometheus") {
+            return false;
+        }
+        let mut promtool = Command::new("promtool");
+        promtool.args(["tsdb", "create-blocks-from", "openmetrics"]).args(options);
+        let made = promtool.arg(file).arg(folder.join("data")).output().unwrap();
+        assert!(made.status.success(), "{}", super::said(&made));
+        true
+    }
+
     /// Starts Prometheus (again) with its stored data.
     pub(crate) fn begin(&mut self, prepare: impl Fn(&mut Command)) {
         let at = |name: &str| self.folder.join(name).display().to_string();

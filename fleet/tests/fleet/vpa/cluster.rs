@@ -30,12 +30,10 @@ fn certificates(folder: &Path) {
     assert!(certificate(folder, "admin", admin, &[&EC, &by_authority, &of_client]));
 }
 
-/// Called on each command before it runs.
-pub(crate) type Prepare = Box<dyn Fn(&mut Command)>;
-
 pub(crate) struct Cluster {
     folder: PathBuf,
-    prepare: Prepare,
+    /// Called on each command before it runs.
+    prepare: Box<dyn Fn(&mut Command)>,
     /// The ports of etcd for clients and peers, and the server's.
     ports: [u16; 3],
     store: Option<Running>,
@@ -46,7 +44,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts a cluster in this folder, which outlives it, and defines autoscalers and leases. `None`, with a
     /// message, if a program is missing.
-    pub(crate) fn start(folder: &Path, prepare: Prepare) -> Option<Cluster> {
+    pub(crate) fn start(folder: &Path, prepare: Box<dyn Fn(&mut Command)>) -> Option<Cluster> {
         let program = std::env::var(PROGRAM).unwrap_or_else(|_| "apiextensions-apiserver".to_owned());
         let made = "go install k8s.io/apiextensions-apiserver@v0.32.0, and name it by VELLUM_TEST_APISERVER";
         if !has("etcd", "Debian: etcd-server") || !has("openssl", "Debian: openssl") || !has(&program, made) {
@@ -115,14 +113,29 @@ impl Cluster {
     }
 
     fn define(&self) {
-        let api = self.api();
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let (group, plural) = ("autoscaling.k8s.io", "verticalpodautoscalers");
-        let vpa = definition(group, plural, "VerticalPodAutoscaler", true, of_autoscalers());
-        let lease = definition("coordination.k8s.io", "leases", "Lease", false, of_leases());
-        until("a definition", || api.write(Method::Post, definitions, &vpa).ok());
-        until("another definition", || api.write(Method::Post, definitions, &lease).ok());
-        until("a list", || api.list("/apis/autoscaling.k8s.io/v1/verticalpodautoscalers").ok());
+        let vpa = ("autoscaling.k8s.io", "VerticalPodAutoscaler", json!({"status": {}}), of_autoscalers());
+        let lease = ("coordination.k8s.io", "Lease", json!({}), of_leases());
+        for (group, kind, subresources, properties) in [vpa, lease] {
+            let singular = kind.to_lowercase();
+            let definition = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {
+                    "name": format!("{singular}s.{group}"),
+                    "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+                },
+                "spec": {
+                    "group": group, "scope": "Namespaced",
+                    "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind, "listKind": format!("{kind}List")},
+                    "versions": [{
+                        "name": "v1", "served": true, "storage": true, "subresources": subresources,
+                        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+                    }],
+                },
+            });
+            until("a definition", || self.api().write(Method::Post, definitions, &definition).ok());
+        }
+        until("a list", || self.api().list("/apis/autoscaling.k8s.io/v1/verticalpodautoscalers").ok());
     }
 
     /// Creates an object that names the recommender `vellum`.
@@ -186,26 +199,6 @@ pub(crate) fn numbers(object: &Value) -> Option<[f64; 4]> {
     let bytes = |number: &str| -> Option<f64> { entry[number]["memory"].as_str()?.parse().ok() };
     let numbers = ["lowerBound", "target", "uncappedTarget", "upperBound"].map(bytes);
     Some(numbers.map(|number| number.unwrap_or_else(|| panic!("{object}"))))
-}
-
-/// A definition of objects, with any fields besides those of `properties`.
-fn definition(group: &str, plural: &str, kind: &str, has_status: bool, properties: Value) -> Value {
-    let subresources = if has_status { json!({"status": {}}) } else { json!({}) };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": format!("{plural}.{group}"),
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-        },
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": subresources,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
-            }],
-        },
-    })
 }
 
 /// Upstream's definition of the fields that are written, so the status must fit.

@@ -18,10 +18,6 @@ fn vpa(name: &str, version: &str) -> Value {
     })
 }
 
-fn list(items: &[Value]) -> String {
-    json!({"kind": "List", "metadata": {}, "items": items}).to_string()
-}
-
 fn advice(mib: u64) -> String {
     (mib * MIB).to_string()
 }
@@ -30,7 +26,9 @@ fn advice(mib: u64) -> String {
 fn api(items: Vec<Value>, patch: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Server {
     let count = Mutex::new(0);
     Server::start(move |request, _| match request.method.as_str() {
-        "GET" if request.path.starts_with(&format!("{LIST}?")) => Answer::ok(&list(&items)),
+        "GET" if request.path.starts_with(&format!("{LIST}?")) => {
+            Answer::ok(&json!({"kind": "List", "metadata": {}, "items": items}).to_string())
+        }
         "GET" => Answer::ok(&vpa("web", "8").to_string()),
         _ => {
             let mut count = count.lock().unwrap();
@@ -296,8 +294,8 @@ fn only_the_leader_writes_and_a_lease_passes_on() {
     let api = Api::new(client(&server.url), PATIENCE);
     let name = "kube-system/vellum-recommender";
     let lasting = Duration::from_secs(1);
-    let mut first = Lease::new(name.parse().unwrap(), "first".into()).lasting(lasting);
-    let mut second = Lease::new(name.parse().unwrap(), "second".into()).lasting(lasting);
+    let mut first = Lease::new(name.parse().unwrap(), "first".into(), lasting);
+    let mut second = Lease::new(name.parse().unwrap(), "second".into(), lasting);
     assert!(first.hold(&api).unwrap());
     assert!(!second.hold(&api).unwrap());
     first.give_back(&api);

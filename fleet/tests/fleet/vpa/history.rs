@@ -13,10 +13,10 @@ fn asked(answers: &[Answer]) -> (Result<BTreeMap<String, History>, String>, Vec<
     let all = answers.to_vec();
     let prometheus = Server::start(move |_, number| all[number].clone());
     let access = Access { token, ..Access::default() };
-    let history = history::ask(&common::client(&prometheus.url, &access), None, Duration::from_secs(3600));
+    let history = history::units(&common::client(&prometheus.url, &access), None, Duration::from_secs(3600));
     let requests = prometheus.seen("GET");
     assert_eq!(requests.len(), answers.len());
-    assert!(requests.iter().all(|request| request.head.contains("authorization: bearer secret\n")));
+    assert!(requests.iter().all(|request| request.head.contains("authorization: bearer secret\r\n")));
     (history.map_err(|why| why.to_string()), requests)
 }
 

@@ -62,7 +62,7 @@ fn real_server_accepts_the_numbers() {
     assert_eq!(pass.run(|_| Ok(true)).unwrap().written, 0, "nothing has changed");
 
     let name: LeaseName = "kube-system/vellum-recommender".parse().unwrap();
-    let (mut first, mut second) = (Lease::new(name.clone(), "a".into()), Lease::new(name, "b".into()));
+    let [mut first, mut second] = ["a", "b"].map(|who| Lease::new(name.clone(), who.into(), Lease::DURATION));
     assert!(first.hold(&api).unwrap() && !second.hold(&api).unwrap());
     first.give_back(&api);
     assert!(second.hold(&api).unwrap());

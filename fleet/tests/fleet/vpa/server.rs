@@ -103,25 +103,17 @@ impl Drop for Server {
 
 fn read(stream: &TcpStream) -> Option<Request> {
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let mut words = line.split_whitespace().map(str::to_owned);
-    let (method, path) = (words.next()?, words.next()?);
-    let (mut length, mut head) = (0, String::new());
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        let line = line.trim().to_ascii_lowercase();
-        if line.is_empty() {
-            break;
+    let (mut reader, mut head) = (BufReader::new(stream), String::new());
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
         }
-        if let Some(text) = line.strip_prefix("content-length:") {
-            length = text.trim().parse().ok()?;
-        }
-        head += &line;
-        head += "\n";
     }
+    let mut words = head.split_whitespace().map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
+    let head = head.to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    let length = length.map_or(Ok(0), |text| text.trim().parse()).ok()?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some(Request { method, path, body: String::from_utf8(body).ok()?, head })
@@ -135,14 +127,9 @@ fn answer(mut stream: TcpStream, request: &Request, handler: &Handler, log: &Mut
     };
     let Answer { head, body, wait, cut } = handler(request, before);
     std::thread::sleep(wait);
-    let length = body.len();
-    let text = match cut {
-        true => format!(
-            "{head}Content-Length: {}\r\nConnection: close\r\n\r\n{}",
-            length + 9,
-            &body[..length / 2]
-        ),
-        false => format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"),
-    };
+    let whole = body.len();
+    let (length, sent) = if cut { (whole + 9, whole / 2) } else { (whole, whole) };
+    let body = &body[..sent];
+    let text = format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
     let _ = stream.write_all(text.as_bytes());
 }

@@ -1,12 +1,9 @@
 //! Tests of watches on objects. The fake server ends them, drops versions, refuses and sends garbage.
 
 use super::*;
+use crate::common::node::until;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    crate::common::node::until(what, || done().then_some(()));
-}
 
 fn object(name: &str, recommender: &str, generation: u64, version: u64) -> Value {
     json!({
@@ -61,12 +58,12 @@ fn watch_counts_changed_objects_and_gaps() {
     });
     let prometheus = prometheus(&[]);
     let watch = pass(client(&server.url), &prometheus).watch().unwrap();
-    until("it is refused", || watch.trouble().is_some_and(|why| why.contains("no right to watch")));
+    until("it is refused", || watch.trouble().filter(|why| why.contains("no right to watch")));
     let changes = watch.take();
     assert_eq!(changes, 4, "another generation, and three gaps");
     forbidden.store(false, Ordering::Relaxed);
-    until("a new object is noticed", || watch.take() == 1);
+    until("a new object is noticed", || (watch.take() == 1).then_some(()));
     let seen = || server.seen("GET").iter().filter(|request| request.path.ends_with("=41")).count();
-    until("it goes on from the last version", || seen() > 2);
+    until("it goes on from the last version", || (seen() > 2).then_some(()));
     assert_eq!((watch.take(), watch.trouble()), (0, None));
 }
