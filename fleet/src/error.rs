@@ -12,7 +12,7 @@ use std::path::Path;
 pub struct Error(pub(crate) String);
 
 impl Error {
-    /// The error of a file that cannot be used; `way_out` says what to do.
+    /// The error of a file that cannot be used; `way_out` is the advice.
     pub(crate) fn of(path: &Path, why: impl Display, way_out: &str) -> Error {
         Error(format!("{}: {why}; {way_out}", path.display()))
     }

@@ -79,10 +79,7 @@ impl HttpError {
     /// The status of a refusal.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
-        match self {
-            HttpError::Status { code, .. } => Some(*code),
-            _ => None,
-        }
+        if let HttpError::Status { code, .. } = self { Some(*code) } else { None }
     }
 }
 

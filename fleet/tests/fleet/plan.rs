@@ -70,14 +70,10 @@ fn best(fleet: &Fleet, bound: f64) -> f64 {
 }
 
 fn holds(fleet: &Fleet, choice: &Choice, bound: f64) {
-    let most = choice.sizes.iter().zip(&fleet.containers).all(|(size, it)| *size as usize == it.sizes() - 1);
+    let each = || choice.sizes.iter().zip(&fleet.containers);
+    let most = each().all(|(size, it)| *size as usize == it.sizes() - 1);
     assert!(choice.lost <= bound * (1.0 + 1e-9) + 1e-9 || most, "{} of {bound}", choice.lost);
-    let cost: f64 = choice
-        .sizes
-        .iter()
-        .zip(&fleet.containers)
-        .map(|(size, it)| it.size(*size as usize) * f64::from(it.hours))
-        .sum();
+    let cost: f64 = each().map(|(size, it)| it.size(*size as usize) * f64::from(it.hours)).sum();
     assert!((cost - choice.byte_hours).abs() <= cost * 1e-9);
 }
 

@@ -35,11 +35,8 @@ pub(super) struct Wanted {
 pub(super) fn wanted(object: &Object, memory: &Memory, rules: &Rules) -> Wanted {
     let mut wanted = Wanted { numbers: BTreeMap::new(), trouble: None, lines: Vec::new() };
     let before = object.before();
-    let target = match object.target() {
-        Some(target) => Target::new(&target.kind, &target.name),
-        None => Err("it has no targetRef".to_owned()),
-    };
-    let target = match target {
+    let target = object.target().ok_or_else(|| "it has no targetRef".to_owned());
+    let target = match target.and_then(|target| Target::new(&target.kind, &target.name)) {
         Ok(target) => target,
         Err(why) => return wanted.without("TargetNotSupported", why, before),
     };

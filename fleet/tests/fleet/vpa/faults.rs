@@ -202,10 +202,7 @@ fn unchanged_status_is_not_written_and_unknown_numbers_stay() {
 #[test]
 fn token_is_never_printed() {
     let _turn = crate::common::beside();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "s3cr3t-t0ken").unwrap();
-    let token = Some(vellum_fleet::TokenFile::open(file.path()).unwrap());
-    let access = Access { token, ..Access::default() };
+    let (_file, access) = with_token("s3cr3t-t0ken");
     let api =
         api(vec![vpa("web", "7")], |_| Answer::status(403, r#"{"message":"Bearer s3cr3t-t0ken is nobody"}"#));
     let client = common::client(&api.url, &access);
@@ -270,26 +267,18 @@ fn only_the_leader_writes_and_a_lease_passes_on() {
     let lease: Arc<Mutex<Option<Value>>> = Arc::default();
     let server = Server::start(move |request, number| {
         let mut lease = lease.lock().unwrap();
-        let sent = serde_json::from_str::<Value>(&request.body).unwrap_or_default();
-        let put = |mut object: Value| {
-            object["metadata"]["resourceVersion"] = json!(number.to_string());
-            object
-        };
-        match (request.method.as_str(), &*lease) {
-            ("GET", None) => Answer::status(404, "{}"),
-            ("POST", None) => {
-                *lease = Some(put(sent));
-                Answer::status(201, &lease.as_ref().unwrap().to_string())
+        let mut sent = serde_json::from_str::<Value>(&request.body).unwrap_or_default();
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        match &*lease {
+            None if request.method == "GET" => return Answer::status(404, "{}"),
+            Some(lease) if request.method == "GET" => return Answer::ok(&lease.to_string()),
+            // A lease that is created has no version yet.
+            lease if lease.as_ref().map_or(Value::Null, version) != version(&sent) => {
+                return Answer::status(409, "{}");
             }
-            ("GET", Some(lease)) => Answer::ok(&lease.to_string()),
-            ("PUT", Some(old))
-                if old["metadata"]["resourceVersion"] == sent["metadata"]["resourceVersion"] =>
-            {
-                *lease = Some(put(sent));
-                Answer::ok(&lease.as_ref().unwrap().to_string())
-            }
-            _ => Answer::status(409, "{}"),
+            _ => sent["metadata"]["resourceVersion"] = json!(number.to_string()),
         }
+        Answer::ok(&lease.insert(sent).to_string())
     });
     let api = Api::new(client(&server.url), PATIENCE);
     let name = "kube-system/vellum-recommender";

@@ -7,12 +7,9 @@ use vellum_fleet::recommend::history;
 
 /// A history from these answers, one after the other, or the reason why there is none; and the requests.
 fn asked(answers: &[Answer]) -> (Result<BTreeMap<String, History>, String>, Vec<server::Request>) {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "secret\n").unwrap();
-    let token = Some(vellum_fleet::TokenFile::open(file.path()).unwrap());
+    let (_file, access) = with_token("secret\n");
     let all = answers.to_vec();
     let prometheus = Server::start(move |_, number| all[number].clone());
-    let access = Access { token, ..Access::default() };
     let history = history::units(&common::client(&prometheus.url, &access), None, Duration::from_secs(3600));
     let requests = prometheus.seen("GET");
     assert_eq!(requests.len(), answers.len());

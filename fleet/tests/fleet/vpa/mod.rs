@@ -18,6 +18,14 @@ use vellum_fleet::recommend::vpa::Pass;
 
 const MIB: u64 = 1 << 20;
 
+/// A file with a bearer token, and credentials that name it.
+fn with_token(token: &str) -> (tempfile::NamedTempFile, Access) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), token).unwrap();
+    let token = Some(vellum_fleet::TokenFile::open(file.path()).unwrap());
+    (file, Access { token, ..Access::default() })
+}
+
 /// A client without credentials.
 fn client(url: &str) -> vellum_fleet::Server {
     common::client(url, &Access::default())
