@@ -24,6 +24,7 @@
 //! - **Every run reported.** `--json` has every run in its order, failed runs with the reason.
 
 pub mod advice;
+mod confined;
 pub mod gc;
 pub mod heap;
 /// The allocators to compare.
@@ -37,6 +38,7 @@ pub mod timing;
 mod topics;
 mod work;
 
+pub use confined::{Asked, Unmeasured};
 pub use peer::Roster;
 pub use report::{SCHEMA, json};
 pub use suite::{Plan, Section, small::checkout};

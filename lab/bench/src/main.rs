@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_bench::timing::Found;
 use vellum_bench::{
-    Campaign, Judged, Missing, Peers, Plan, Prepared, Roster, Sheet, TOPICS, Table, Topic, advice, chooses,
-    names_section, peer,
+    Asked, Campaign, Judged, Missing, Peers, Plan, Prepared, Roster, Sheet, TOPICS, Table, Topic, advice,
+    chooses, names_section, peer,
 };
 use vellum_campaign::Verdict;
 use vellum_measure::Machine;
@@ -141,7 +141,7 @@ fn list<'a>(cells: impl IntoIterator<Item = (&'a str, String)>) -> anyhow::Resul
 /// Runs the section `advice`: programs under limits, which needs root.
 fn memory_to_give(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     let usual = if options.quick { advice::ROUNDS_QUICK } else { advice::ROUNDS };
-    let asked = advice::Asked {
+    let asked = Asked {
         only: options.only.as_deref(),
         rounds: options.rounds.map_or(usual, |rounds| rounds as usize),
         seed: options.seed,

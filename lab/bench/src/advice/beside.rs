@@ -44,7 +44,7 @@ pub(super) fn row(
     vec![
         Value::text(name),
         Value::Number(give as f64 / MIB),
-        median(all, |took| took.charged as f64 / MIB),
+        median(all, |took| took.ran.charged as f64 / MIB),
         median(all, |took| took.recommended as f64 / MIB),
         Value::ratio(ratio(recommended)),
         median(looped, |took| took.settled as f64 / MIB),

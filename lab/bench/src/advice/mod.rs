@@ -18,20 +18,21 @@
 
 mod beside;
 pub(crate) mod program;
-mod rivals;
+pub(crate) mod rivals;
 mod run;
 
+use crate::confined::{
+    Asked, DEVICE_BYTES, FOLDER, LONGEST, NONE, RunError, STOPPED, UNLIMITED_LONGEST, Unmeasured, cpu_ratio,
+};
 use program::{PROGRAMS, Program};
 use rivals::Senpai;
-pub use run::{Asked, Unmeasured};
-use run::{
-    DEVICE_BYTES, FOLDER, LONGEST, NONE, RunError, STOPPED, Setting, Took, UNLIMITED_LONGEST, cpu_ratio,
-};
+use run::{Setting, Took};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::time::Duration;
 use vellum_campaign::confine::Device;
 use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
+use vellum_measure::Interval;
 use vellum_papers::{Bound, Finding, Goal, Table, Value};
 use vellum_process::Interrupt;
 
@@ -184,7 +185,7 @@ fn measured(
     let mut rounds: [Vec<Took>; ARMS.len()] = Default::default();
     // This run does not count: it reads the files in, and the host then has backed the memory.
     let first = setting.run(NONE, None, UNLIMITED_LONGEST)?;
-    let longest = Duration::from_nanos(first.wall_ns as u64) * LONGEST;
+    let longest = Duration::from_nanos(first.ran.wall_ns as u64) * LONGEST;
     let mut executor = |Turn { round, arm, .. }: Turn| -> Result<(), RunError> {
         tell(&format!("{}: round {}, {}", setting.program.cell(), round + 1, ARMS[arm]));
         let (limit, longest) = match arm {
@@ -233,15 +234,15 @@ fn add(
     seed: u64,
 ) {
     let [all, again, given, less, recommended, looped] = rounds;
-    let ratio = |of: &[Took]| cpu_ratio(of, all, seed);
+    let ratio = |of: &[Took]| ratio(of, all, seed);
     let median = |runs: &[Took], of: fn(&Took) -> f64| {
         vellum_measure::median(&runs.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
     };
     let system = |of: &[Took]| {
-        let more = median(of, |took| took.system_ns) - median(all, |took| took.system_ns);
-        Value::Percent(more / median(all, |took| took.cpu_ns()) * 100.0)
+        let more = median(of, |took| took.ran.system_ns) - median(all, |took| took.ran.system_ns);
+        Value::Percent(more / median(all, |took| took.ran.cpu_ns()) * 100.0)
     };
-    let faults = |of: &[Took]| Value::of(Some(median(of, |took| took.major_faults as f64)));
+    let faults = |of: &[Took]| Value::of(Some(median(of, |took| took.ran.major_faults as f64)));
     finding.tables[0].rows.push(vec![
         Value::text(program.name),
         Value::Number(advice.give as f64 / MIB),
@@ -257,9 +258,9 @@ fn add(
         faults(less),
     ]);
     finding.tables[1].rows.push(beside::row(program.name, advice.give, [all, recommended, looped], ratio));
-    let cut = |of: &[Took]| of.iter().filter(|took| took.cut).count();
+    let cut = |of: &[Took]| of.iter().filter(|took| took.ran.cut).count();
     let told = |name: &str, of: &[Took]| {
-        let relieved: u32 = of.iter().map(|took| took.relieved).sum();
+        let relieved: u32 = of.iter().map(|took| took.ran.relieved).sum();
         let mut words = Vec::new();
         if cut(of) > 0 {
             words.push(format!("{} of {} runs cut short or killed, so a lower bound", cut(of), of.len()));
@@ -290,17 +291,23 @@ fn add(
         finding.runs.extend(runs.iter().enumerate().map(|(round, took)| {
             json!({
                 "cell": program.cell(), "arm": ARMS[arm], "round": round, "metrics": {
-                    "give_bytes": advice.give, "user_ns": took.user_ns, "system_ns": took.system_ns, "wall_ns": took.wall_ns,
-                    "major_faults": took.major_faults, "recommended_bytes": took.recommended, "settled_bytes": took.settled, "charged_bytes": took.charged, "relieved": took.relieved, "cut": took.cut,
+                    "give_bytes": advice.give, "user_ns": took.ran.user_ns, "system_ns": took.ran.system_ns, "wall_ns": took.ran.wall_ns,
+                    "major_faults": took.ran.major_faults, "recommended_bytes": took.recommended, "settled_bytes": took.settled, "charged_bytes": took.ran.charged, "relieved": took.ran.relieved, "cut": took.ran.cut,
                 },
             })
         }));
     }
 }
 
+fn ratio(of: &[Took], all: &[Took], seed: u64) -> Option<Interval> {
+    let ran = |of: &[Took]| of.iter().map(|took| took.ran).collect::<Vec<_>>();
+    cpu_ratio(&ran(of), &ran(all), seed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confined;
 
     #[test]
     fn reports_are_parsed_and_may_lack_a_recommendation() {
@@ -319,7 +326,10 @@ mod tests {
 
     #[test]
     fn a_costly_limit_misses_its_goal_and_a_stopped_run_has_no_figure() {
-        let took = |system_ns: f64, cut| Took { user_ns: 1e9, system_ns, cut, ..Took::default() };
+        let took = |system_ns: f64, cut| {
+            let ran = confined::Took { user_ns: 1e9, system_ns, cut, ..confined::Took::default() };
+            Took { ran, ..Took::default() }
+        };
         let rounds = |given, cut| {
             let all = vec![took(0.0, false); 5];
             let rivals = vec![took(0.0, false); 5];

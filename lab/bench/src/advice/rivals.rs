@@ -25,25 +25,25 @@ const PRESSURE: f64 = 0.001;
 const TAKE: f64 = 0.01;
 
 #[derive(Debug)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     samples: Vec<u64>,
     next: Instant,
 }
 
 impl Usage {
-    pub(super) fn new() -> Usage {
+    pub(crate) fn new() -> Usage {
         Usage { samples: Vec::new(), next: Instant::now() }
     }
 
     /// Takes a sample if one is due. `bytes` returns the memory in use.
-    pub(super) fn look(&mut self, bytes: impl FnOnce() -> Option<u64>) {
+    pub(crate) fn look(&mut self, bytes: impl FnOnce() -> Option<u64>) {
         if Instant::now() >= self.next {
             self.next = Instant::now() + SAMPLE;
             self.samples.extend(bytes());
         }
     }
 
-    pub(super) fn recommended(&self) -> u64 {
+    pub(crate) fn recommended(&self) -> u64 {
         let mut sorted = self.samples.clone();
         sorted.sort_unstable();
         let at = (sorted.len() as f64 * PERCENTILE) as usize;

@@ -113,6 +113,13 @@ impl Group {
         self.group.charged().ok().map(|bytes| bytes.0)
     }
 
+    /// The bytes that the group uses without inactive file pages: the working set in Kubernetes' terms.
+    #[must_use]
+    pub fn working_set(&self) -> Option<u64> {
+        let idle = self.group.statistics().ok()?.get("inactive_file")?;
+        Some(self.held()?.saturating_sub(idle))
+    }
+
     /// Its directory.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -129,6 +136,12 @@ impl Group {
     #[must_use]
     pub fn relieved(&self) -> u32 {
         self.relieved.get()
+    }
+
+    /// The file with the bytes that the group uses.
+    #[must_use]
+    pub fn usage(&self) -> PathBuf {
+        self.group.control(Control::Charged)
     }
 }
 
