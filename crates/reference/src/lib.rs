@@ -21,7 +21,7 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | source | a way to observe references: [`SourceKind`]. By default [`AccessedBits`]; for large jobs [`PageTables`], for very large jobs [`Generations`], where available |
+//! | source | a way to observe references: [`SourceKind`]. By default accessed bits; for large jobs page tables, for very large jobs generations, where available |
 //! | Δ | the smallest window, in user CPU time of the job |
 //! | cycle | one clearing of a source and the *looks* (counts of references) until the next; several clearings if one does not allow all looks |
 //! | knee | the window beyond which more memory is not worth its cost: `vellum-workset` |
@@ -80,10 +80,8 @@ pub use options::{
     BUDGET, BURST, DELTA, DELTA_MAX, DELTA_MIN, FIRST_LOOKS, IDLE_BUDGET, Options, WINDOWS, WINDOWS_MAX,
     WatchError,
 };
-pub use source::{
-    Availability, Count, Done, PerProcess, Source, SourceChoice, SourceError, SourceKind, Spent,
-};
-pub use sources::{AccessedBits, Generations, PageTables, has_soft_dirty};
+pub use source::{Availability, Count, SourceChoice, SourceKind};
+pub use sources::has_soft_dirty;
 pub use target::{MEMBERS_MAX, Target, TargetError};
 pub use verdict::{ByAge, Ground, Kind, Knee, LESS, Limit, Verdict};
 pub use watcher::{AGES, Cost, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};

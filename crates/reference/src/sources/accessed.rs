@@ -23,11 +23,16 @@
 //! - Other processes' accesses to a shared page: each process has its own bits. Memory that processes of a
 //!   job share counts once ([`super::pools`]).
 //!
+//! A program in the kernel counts faster ([`super::tables`]).
+//!
 //! Source: proc(5); Nishigaki 1981 (see `vellum_workset`), section 3, for sampling accessed bits.
+//!
+//! [`REARM`]: crate::source::REARM
 
 use super::clearing::Clearing;
 use super::pools::{Pools, Shared};
-use crate::source::{Count, PerProcess, SourceError, SourceKind, Spent};
+use super::tables::PageTables;
+use crate::source::{Count, Done, Source, SourceError, SourceKind, Spent, each as each_process};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
@@ -35,53 +40,104 @@ use std::time::Duration;
 use vellum_kernel::mapping::{Mapping, Sizes, smaps};
 use vellum_kernel::{Bytes, Pid};
 
-/// The cost to the process of setting an accessed bit again, per page: 170 to 210 ns on one machine, 300 to
-/// 480 ns on another, a virtual machine with nested page tables. This is near the larger, to keep within the
-/// budget.
-pub(crate) const REARM: Duration = Duration::from_nanos(400);
-/// The cost of counting a page by `smaps`, until it is measured.
-const COUNT: Duration = Duration::from_nanos(70);
 const ROLLUP_BYTES: usize = 4096;
 const SMAPS_BYTES_MAX: u64 = 256 << 20;
 /// Shared pages that are a smaller part than this of the resident memory are not left out.
 const SHARED_PART: f64 = 0.01;
 
-/// Accessed bits by `clear_refs` and `smaps_rollup`.
+/// Accessed bits, cleared by `clear_refs`.
 #[derive(Debug)]
-pub struct AccessedBits {
+pub(super) struct AccessedBits {
     clearing: Clearing,
+    counter: Counter,
+}
+
+#[derive(Debug)]
+enum Counter {
+    Smaps(Smaps),
+    Tables(PageTables),
+}
+
+impl AccessedBits {
+    /// Counts them by `smaps` and `smaps_rollup`.
+    pub(super) fn by_smaps() -> AccessedBits {
+        AccessedBits { clearing: Clearing::new(), counter: Counter::Smaps(Smaps::default()) }
+    }
+
+    /// Counts them by a program in the kernel.
+    pub(super) fn by_tables() -> Result<AccessedBits, String> {
+        let counter = Counter::Tables(PageTables::open()?);
+        Ok(AccessedBits { clearing: Clearing::new(), counter })
+    }
+}
+
+impl Source for AccessedBits {
+    fn kind(&self) -> SourceKind {
+        match &self.counter {
+            Counter::Smaps(_) => SourceKind::AccessedBits,
+            Counter::Tables(_) => SourceKind::PageTables,
+        }
+    }
+
+    fn clear(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
+        Ok(each_process(job, |pid| self.clearing.clear(pid).map(|spent| (Count::default(), spent))))
+    }
+
+    fn count(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
+        match &mut self.counter {
+            Counter::Smaps(smaps) => smaps.begin(),
+            Counter::Tables(tables) => tables.aside.begin(job),
+        }
+        let mut done = each_process(job, |pid| {
+            let cpu = thread_cpu();
+            let count = match &mut self.counter {
+                Counter::Smaps(smaps) => smaps.count(pid)?,
+                Counter::Tables(tables) => tables.count(pid)?,
+            };
+            // There is no stall: the kernel lets go of its lock for reading when somebody waits for it.
+            Ok((count, Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() }))
+        });
+        let twice = match &mut self.counter {
+            Counter::Smaps(smaps) => smaps.twice(),
+            Counter::Tables(tables) => tables.aside.twice(&done.count),
+        };
+        done.count.take_off(&twice);
+        Ok(done)
+    }
+
+    fn discard(&mut self, pid: Pid) {
+        self.clearing.discard(pid);
+        match &mut self.counter {
+            Counter::Smaps(smaps) => smaps.discard(pid),
+            Counter::Tables(tables) => tables.aside.discard(pid),
+        }
+    }
+
+    fn caveat(&self) -> Option<&'static str> {
+        self.clearing.caveat()
+    }
+}
+
+/// Counts by `smaps` and `smaps_rollup`.
+#[derive(Debug, Default)]
+pub(super) struct Smaps {
     /// Processes that share so little that the sum over all mappings will do.
     by_sum: HashSet<Pid>,
     pools: Pools,
     text: Vec<u8>,
 }
 
-impl Default for AccessedBits {
-    fn default() -> AccessedBits {
-        AccessedBits {
-            clearing: Clearing::new(),
-            by_sum: HashSet::new(),
-            pools: Pools::default(),
-            text: Vec::new(),
-        }
-    }
-}
-
-impl PerProcess for AccessedBits {
-    fn kind(&self) -> SourceKind {
-        SourceKind::AccessedBits
+impl Smaps {
+    /// A look at a whole job begins.
+    pub(super) fn begin(&mut self) {
+        self.pools = Pools::default();
     }
 
-    fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError> {
-        self.clearing.clear(pid)
-    }
-
-    fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError> {
+    pub(super) fn count(&mut self, pid: Pid) -> Result<Count, SourceError> {
         let by_sum = self.by_sum.contains(&pid);
         let (name, operation) =
             if by_sum { ("smaps_rollup", "read smaps_rollup") } else { ("smaps", "read smaps") };
         let failed = |source| SourceError::of(operation, pid, source);
-        let cpu = thread_cpu();
         self.text.clear();
         self.text.reserve(ROLLUP_BYTES);
         // Opened anew each time: an open one stays with the memory of before an execve.
@@ -95,33 +151,17 @@ impl PerProcess for AccessedBits {
         } else {
             self.by_sum.insert(pid);
         }
-        // The kernel lets go of its lock for reading when somebody waits for it.
-        Ok((count, Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() }))
+        Ok(count)
     }
 
-    fn begin(&mut self, _: &[Pid]) {
-        self.pools = Pools::default();
-    }
-
-    fn twice(&mut self, _: &Count) -> Count {
+    /// What the processes counted since the beginning of the look have counted more than once, since they
+    /// share it: as `referenced`, `resident` and `shared`.
+    pub(super) fn twice(&self) -> Count {
         self.pools.twice()
     }
 
-    fn discard(&mut self, pid: Pid) {
-        self.clearing.discard(pid);
+    pub(super) fn discard(&mut self, pid: Pid) {
         self.by_sum.remove(&pid);
-    }
-
-    fn caveat(&self) -> Option<&'static str> {
-        self.clearing.caveat()
-    }
-
-    fn count_a_page(&self) -> Duration {
-        COUNT
-    }
-
-    fn penalty_a_page(&self) -> Duration {
-        REARM
     }
 }
 
@@ -215,17 +255,17 @@ mod tests {
 
     #[test]
     fn what_processes_share_with_each_other_counts_once() {
-        let mut source = AccessedBits::default();
+        let mut source = Smaps::default();
         for _ in 0..2 {
             each(SMAPS, |shared| source.pools.add(shared)).unwrap();
         }
         // Both have all 10 KiB of the shared mapping, and used all of it; of the 500 KiB that they have of a
         // forked heap, nine tenths each, which leaves a hundredth that neither used. The program's text is 75
         // KiB.
-        let twice = source.twice(&Count::default());
+        let twice = source.twice();
         assert_eq!((twice.resident, twice.shared), (Bytes(585 << 10), Bytes(75 << 10)));
         assert_eq!(twice.referenced, Bytes((10 + 900 - 495) << 10));
-        source.begin(&[]);
-        assert_eq!(source.twice(&Count::default()), Count::default());
+        source.begin();
+        assert_eq!(source.twice(), Count::default());
     }
 }

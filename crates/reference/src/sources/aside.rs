@@ -1,8 +1,8 @@
 //! Reads the counts that only `smaps` has: memory shared with other processes, and memory in huge pages.
 //! These are read rarely, because `smaps` walks over all pages, and the counts change little.
 
-use super::accessed::AccessedBits;
-use crate::source::{Count, PerProcess, SourceError};
+use super::accessed::Smaps;
+use crate::source::{Count, SourceError};
 use std::collections::{HashMap, HashSet};
 use vellum_kernel::{Bytes, Pid};
 
@@ -11,7 +11,7 @@ const EVERY: u32 = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Aside {
-    smaps: AccessedBits,
+    smaps: Smaps,
     known: HashMap<Pid, Count>,
     /// For how many more looks the counts are used.
     looks: u32,
@@ -24,7 +24,7 @@ impl Aside {
         let there: HashSet<&Pid> = job.iter().collect();
         if self.looks == 0 || self.known.keys().any(|pid| !there.contains(pid)) {
             self.known.clear();
-            self.smaps.begin(job);
+            self.smaps.begin();
             self.looks = EVERY;
         }
         self.looks -= 1;
@@ -35,7 +35,7 @@ impl Aside {
         if let Some(count) = self.known.get(&pid) {
             return Ok(*count);
         }
-        let count = self.smaps.count(pid)?.0;
+        let count = self.smaps.count(pid)?;
         self.known.insert(pid, count);
         Ok(count)
     }
@@ -45,7 +45,7 @@ impl Aside {
     pub(super) fn twice(&mut self, all: &Count) -> Count {
         let mut then = Count::default();
         self.known.values().for_each(|count| then += *count);
-        let twice = self.smaps.twice(&then);
+        let twice = self.smaps.twice();
         let part = |of: Bytes, twice: Bytes, then: Bytes| {
             Bytes((of.0 as f64 * (twice.0 as f64 / then.0.max(1) as f64).min(1.0)) as u64)
         };

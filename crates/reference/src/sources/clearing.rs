@@ -7,7 +7,7 @@
 //! Invariant: an open file belongs to the process that it was opened for, never to its pid's next owner.
 
 use super::accessed::thread_cpu;
-use super::stale::Remedy;
+use super::stale::{LEFT, has_soft_dirty};
 use crate::source::{SourceError, Spent};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -19,18 +19,20 @@ const FILES_HELD_MAX: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct Clearing {
-    remedy: Remedy,
+    /// True if translations are flushed, by a walk that changes nothing; false if a flush would, or may, cost
+    /// the process its soft-dirty bits.
+    flushes: bool,
     held: HashMap<Pid, File>,
 }
 
 impl Clearing {
     pub(super) fn new() -> Clearing {
-        Clearing { remedy: Remedy::here(), held: HashMap::new() }
+        Clearing { flushes: matches!(has_soft_dirty(), Ok(false)), held: HashMap::new() }
     }
 
     /// The error of counts due to translations that survive a clearing.
     pub(super) fn caveat(&self) -> Option<&'static str> {
-        self.remedy.caveat()
+        (!self.flushes).then_some(LEFT)
     }
 
     pub(super) fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError> {
@@ -49,7 +51,9 @@ impl Clearing {
             }
         };
         file.write_all_at(b"1", 0).map_err(failed)?;
-        self.remedy.apply(file).map_err(failed)?;
+        if self.flushes {
+            file.write_all_at(b"4", 0).map_err(failed)?;
+        }
         Ok(Spent { cpu: thread_cpu().saturating_sub(cpu), stall: began.elapsed() })
     }
 

@@ -22,24 +22,19 @@
 //! There are no counts for single processes. If the kernel needs memory and itself begins a generation
 //! before a look, the look is lost ([`SourceError::Spoiled`]).
 
-use super::accessed::{REARM, thread_cpu};
+use super::accessed::thread_cpu;
 use super::stale::LEFT_BY_OTHERS;
 use crate::source::{Count, Done, Source, SourceError, SourceKind, Spent};
 use crate::target::Target;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_kernel::generations::{self, GENERATIONS, GroupGenerations, List};
+use vellum_kernel::generations::{self, GroupGenerations, List};
 use vellum_kernel::{Bytes, Cgroup, Pid, V2};
-
-/// Each look begins a generation; the clearing's and the one below it take the other two.
-const LOOKS: u32 = GENERATIONS as u32 - 2;
-/// The cost of ageing a page, until it is measured.
-const COUNT: Duration = Duration::from_nanos(30);
 
 /// The generations of a job's control group.
 #[derive(Debug)]
-pub struct Generations {
+pub(super) struct Generations {
     group: GroupGenerations,
     directory: PathBuf,
     /// In each list (of group and node) the generation that the last clearing began.
@@ -48,7 +43,7 @@ pub struct Generations {
 
 impl Generations {
     /// The generations of the target's control group, or of the group that its processes have to themselves.
-    pub fn of(target: &Target) -> Result<Generations, String> {
+    pub(super) fn of(target: &Target) -> Result<Generations, String> {
         generations::available()?;
         let directory = match target {
             Target::Cgroup(path) => path.clone(),
@@ -100,8 +95,9 @@ impl Source for Generations {
         let lists = self.group.age().map_err(|why| self.failed(&why))?;
         // A group that was not there at the clearing has had all of its pages since.
         let since = |list: &List| self.from.get(&(list.group, list.node)).copied().unwrap_or(0);
-        let known =
-            |list: &List| since(list) == 0 || list.youngest() <= since(list).saturating_add(u64::from(LOOKS));
+        let known = |list: &List| {
+            since(list) == 0 || list.youngest() <= since(list).saturating_add(u64::from(self.kind().looks()))
+        };
         if !lists.iter().all(known) {
             return Err(SourceError::Spoiled("the kernel aged the control group at the same time"));
         }
@@ -116,26 +112,10 @@ impl Source for Generations {
 
     fn discard(&mut self, _: Pid) {}
 
-    fn looks(&self) -> u32 {
-        LOOKS
-    }
-
-    fn looks_clear(&self) -> bool {
-        true
-    }
-
     fn caveat(&self) -> Option<&'static str> {
         // The kernel flushes no translations when it ages, and nobody else can without the process's
         // soft-dirty bits.
         Some(LEFT_BY_OTHERS)
-    }
-
-    fn count_a_page(&self) -> Duration {
-        COUNT
-    }
-
-    fn penalty_a_page(&self) -> Duration {
-        REARM
     }
 }
 

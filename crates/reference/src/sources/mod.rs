@@ -14,19 +14,18 @@
 pub(crate) mod accessed;
 mod aside;
 mod clearing;
-pub(crate) mod generations;
+mod generations;
 mod pools;
 mod stale;
 pub(crate) mod tables;
 
-pub use accessed::AccessedBits;
-pub use generations::Generations;
 pub use stale::has_soft_dirty;
-pub use tables::PageTables;
 
 use crate::options::WatchError;
 use crate::source::{Availability, Source, SourceKind};
 use crate::target::Target;
+use accessed::AccessedBits;
+use generations::Generations;
 use std::fs::OpenOptions;
 use std::io;
 use tables::Reader;
@@ -67,8 +66,8 @@ fn open(kind: SourceKind, target: &Target) -> Result<Box<dyn Source>, String> {
         return Err(why);
     }
     Ok(match kind {
-        SourceKind::PageTables => Box::new(PageTables::open()?),
-        SourceKind::AccessedBits => Box::new(AccessedBits::default()),
+        SourceKind::PageTables => Box::new(AccessedBits::by_tables()?),
+        SourceKind::AccessedBits => Box::new(AccessedBits::by_smaps()),
         SourceKind::Generations => Box::new(Generations::of(target)?),
     })
 }

@@ -17,7 +17,7 @@
 //! holds, on the processor of the process (up to a sixth remain). The other moves the process to another
 //! processor and back. Writing 1 twice, or 5, has no effect.
 //!
-//! [`REARM`]: super::accessed::REARM
+//! [`REARM`]: crate::source::REARM
 
 use std::fs::File;
 use std::io;
@@ -28,44 +28,10 @@ const SOFT_DIRTY: u64 = 1 << 55;
 const ENTRY: u64 = 8;
 
 /// The caveat on counts where translations stay.
-const LEFT: &str = "windows below 0.4 s may be up to 3,000 pages too small: with soft-dirty bits this kernel does not flush the processor's TLB";
+pub(super) const LEFT: &str = "windows below 0.4 s may be up to 3,000 pages too small: with soft-dirty bits this kernel does not flush the processor's TLB";
 
 /// The caveat on counts by sources that clear bits in the kernel, which flushes nothing.
 pub(super) const LEFT_BY_OTHERS: &str = "windows below 0.4 s may be up to 3,000 pages too small: the kernel clears accessed bits without flushing the processor's TLB";
-
-/// The remedy for translations that outlive a clearing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remedy {
-    /// They are flushed, by a walk that changes nothing.
-    Flush,
-    /// No flush: it would, or may, cost the process its soft-dirty bits.
-    Leave,
-}
-
-impl Remedy {
-    pub(super) fn here() -> Remedy {
-        match has_soft_dirty() {
-            Ok(false) => Remedy::Flush,
-            Ok(true) | Err(_) => Remedy::Leave,
-        }
-    }
-
-    /// The resulting error of counts, in words.
-    pub(super) fn caveat(self) -> Option<&'static str> {
-        match self {
-            Remedy::Flush => None,
-            Remedy::Leave => Some(LEFT),
-        }
-    }
-
-    /// Applies it to the process of this open `clear_refs`, whose bits have just been cleared.
-    pub(super) fn apply(self, clear_refs: &File) -> io::Result<()> {
-        match self {
-            Remedy::Flush => clear_refs.write_all_at(b"4", 0),
-            Remedy::Leave => Ok(()),
-        }
-    }
-}
 
 /// True if a page that has just been written has the bit in `/proc/self/pagemap`.
 pub fn has_soft_dirty() -> io::Result<bool> {

@@ -7,7 +7,7 @@ use super::{AGES, IDLE_SHARE, PAGE_BYTES, RATE_LEAST, WAIT_MAX, WAIT_MIN, WAKE_M
 use crate::budget::{Passed, Plan, Size};
 use crate::event::Event;
 use crate::options::{FIRST_LOOKS, WINDOWS_MAX, WatchError};
-use crate::source::{Count, Done, Source, SourceError};
+use crate::source::{Count, Done, REARM, Source, SourceError, SourceKind};
 use std::time::Duration;
 use vellum_kernel::{Bytes, Pid};
 use vellum_workset::{Curve, History, cycle};
@@ -52,7 +52,7 @@ impl Watcher {
             }
             match &self.cycle {
                 Some(cycle) if cycle.next < cycle.windows && !self.is_in_vain() => {
-                    if cycle.looked >= self.source.looks() {
+                    if cycle.looked >= self.source.kind().looks() {
                         self.clear(cycle.windows, events)?;
                     }
                     return Ok(self.until_look());
@@ -136,18 +136,18 @@ impl Watcher {
     pub(crate) fn enough(&self) -> Duration {
         let entries = entries(self.peak(), Bytes(0));
         // Half of its pages are taken to be in use.
-        let imposed = self.source.penalty_a_page().mul_f64(entries / 2.0);
+        let imposed = REARM.mul_f64(entries / 2.0);
         let size = Size { entries, processes: 1.0, imposed };
         let plan = Plan { looks: FIRST_LOOKS, ..self.plan(FIRST_LOOKS) };
-        self.budget.enough(self.source.count_a_page(), size, plan, self.window(1))
+        self.budget.enough(self.source.kind().count_a_page(), size, plan, self.window(1))
     }
     fn plan(&self, windows: u32) -> Plan {
         // Each clearing's last look is the longest, and the cycle is all of these.
-        let looks = self.source.looks().min(windows);
+        let looks = self.source.kind().looks().min(windows);
         let ends = (0..windows).filter(|window| (window + 1) % looks == 0 || window + 1 == windows);
         let (clearings, clock) = ends
             .fold((0, Duration::ZERO), |(count, length), window| (count + 1, length + self.window(window)));
-        let looks_clear = self.source.looks_clear();
+        let looks_clear = self.source.kind().looks_clear();
         let wall = AGES.last().map_or(Duration::ZERO, |longest| self.wall(clock).min(*longest));
         let of_ages = if self.tells_ages() {
             let first = self.wall(self.window(0));
@@ -160,7 +160,7 @@ impl Watcher {
     }
     /// True if looks at any time after a clearing count the memory touched since.
     fn tells_ages(&self) -> bool {
-        self.source.looks() == u32::MAX
+        self.source.kind().looks() == u32::MAX
     }
     fn next_windows(&self) -> u32 {
         let half = self.job.clock() / 2;
@@ -179,7 +179,7 @@ impl Watcher {
         Size {
             entries,
             processes: self.job.members().len() as f64,
-            imposed: self.source.penalty_a_page().mul_f64(referenced.unwrap_or(entries).min(entries)),
+            imposed: REARM.mul_f64(referenced.unwrap_or(entries).min(entries)),
         }
     }
     /// Clears the source: a cycle of `windows` windows begins, or goes on with another clearing.
@@ -208,8 +208,8 @@ impl Watcher {
     }
     fn impose(&mut self) {
         if let Some(cycle) = &mut self.cycle {
-            let clearings = clearings(self.source.as_ref(), cycle.looked);
-            self.budget.imposed += self.source.penalty_a_page().mul_f64(cycle.touched * f64::from(clearings));
+            let clearings = clearings(self.source.kind(), cycle.looked);
+            self.budget.imposed += REARM.mul_f64(cycle.touched * f64::from(clearings));
             cycle.touched = 0.0;
         }
     }
@@ -268,8 +268,8 @@ impl Watcher {
         let pages = sum.referenced.0 / PAGE_BYTES;
         let clock = self.midway(events);
         let Some(cycle) = &mut self.cycle else { return Ok(()) };
-        let clearings = clearings(self.source.as_ref(), cycle.looked);
-        let penalty = self.source.penalty_a_page().mul_f64(touched * f64::from(clearings));
+        let clearings = clearings(self.source.kind(), cycle.looked);
+        let penalty = REARM.mul_f64(touched * f64::from(clearings));
         (cycle.touched, cycle.looked) = (touched, cycle.looked + 1);
         let window = clock.saturating_sub(cycle.began).saturating_sub(penalty);
         let nanos = window.as_nanos() as f64;
@@ -345,7 +345,7 @@ impl Watcher {
 }
 
 /// The number of times that the job's bits were cleared, the clearing included, before another look.
-fn clearings(source: &dyn Source, looked: u32) -> u32 {
+fn clearings(source: SourceKind, looked: u32) -> u32 {
     if source.looks_clear() { 1 + looked } else { 1 }
 }
 
@@ -386,7 +386,6 @@ pub(super) fn push(history: &mut History, cycle: &Cycle) -> bool {
 mod tests {
     use super::*;
     use crate::options::Options;
-    use crate::source::{SourceKind, Spent};
     use crate::target::Target;
     use std::process::{Child, Command};
 
@@ -404,17 +403,13 @@ mod tests {
         }
 
         fn count(&mut self, _: &[Pid]) -> Result<Done, SourceError> {
-            Ok(Done { spent: Spent::default(), ..Done::default() })
+            Ok(Done::default())
         }
 
         fn discard(&mut self, _: Pid) {}
 
-        fn count_a_page(&self) -> Duration {
-            Duration::ZERO
-        }
-
-        fn penalty_a_page(&self) -> Duration {
-            Duration::ZERO
+        fn caveat(&self) -> Option<&'static str> {
+            None
         }
     }
 

@@ -17,7 +17,7 @@
 //!   [`FIRST_LOOKS`](crate::options::FIRST_LOOKS), and at most those of the options. A first curve, of short
 //!   windows, is therefore there soon.
 //! - The time that the job loses by our clearing is subtracted from its clock within the cycle.
-//! - A source that allows fewer looks than a cycle has ([`Source::looks`]) is cleared again within the cycle.
+//! - A source that allows fewer looks than a cycle has (`SourceKind::looks`) is cleared again within the cycle.
 //!   Each look then covers the time since the last clearing; the job is assumed to be stationary over a
 //!   cycle.
 //!
@@ -152,7 +152,7 @@ impl Watcher {
         let cpu = thread_cpu();
         let source = choose(options.source, &target)?;
         let parts = Parts { share: options.budget, idle: options.idle_budget, burst: options.burst };
-        let mut budget = Budget::new(parts, source.count_a_page());
+        let mut budget = Budget::new(parts, source.kind().count_a_page());
         budget.cpu = thread_cpu().saturating_sub(cpu);
         let windows = cycle::doubling_windows(options.delta.as_nanos() as f64, options.windows);
         let now = Instant::now();

@@ -1,8 +1,8 @@
-//! A source that reads accessed bits out of page tables, by a BPF program in the kernel.
+//! Counts accessed bits in page tables, by a BPF program in the kernel.
 //!
-//! Bits are cleared as for [`super::AccessedBits`], and counted by a BPF program that the kernel calls for
-//! each mapping of the process ([`program`]). Counting a page takes some 3 ns; `smaps` takes 70 ns. A large
-//! job is therefore sampled two to four times as often for the same budget.
+//! The kernel calls the program for each mapping of the process ([`program`]). Counting a page takes some
+//! 3 ns; `smaps` takes 70 ns. A large job is therefore sampled two to four times as often for the same
+//! budget.
 //!
 //! ```text
 //! btf        reads the layout of this kernel's structures
@@ -25,80 +25,35 @@ mod reader;
 
 pub(super) use reader::Reader;
 
-use super::accessed::{REARM, thread_cpu};
 use super::aside::Aside;
-use super::clearing::Clearing;
-use crate::source::{Count, PerProcess, SourceError, SourceKind, Spent, status};
+use crate::source::{Count, SourceError};
 use program::Counted;
-use std::time::Duration;
 use vellum_kernel::{Bytes, Pid};
 
-/// The cost of counting a page, until it is measured.
-const COUNT: Duration = Duration::from_nanos(4);
-
-/// Accessed bits by `clear_refs`, counted by a program in the kernel.
+/// Counts by a program in the kernel.
 #[derive(Debug)]
-pub struct PageTables {
-    clearing: Clearing,
+pub(super) struct PageTables {
     reader: Reader,
-    aside: Aside,
+    pub(super) aside: Aside,
 }
 
 impl PageTables {
     /// Loads the program into the kernel, where it stays for as long as this lives.
-    pub fn open() -> Result<PageTables, String> {
-        let reader = Reader::open()?;
-        Ok(PageTables { clearing: Clearing::new(), reader, aside: Aside::default() })
-    }
-}
-
-impl PerProcess for PageTables {
-    fn kind(&self) -> SourceKind {
-        SourceKind::PageTables
+    pub(super) fn open() -> Result<PageTables, String> {
+        Ok(PageTables { reader: Reader::open()?, aside: Aside::default() })
     }
 
-    fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError> {
-        self.clearing.clear(pid)
-    }
-
-    fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError> {
-        let cpu = thread_cpu();
+    pub(super) fn count(&mut self, pid: Pid) -> Result<Count, SourceError> {
         let shared = self.aside.of(pid)?.shared;
-        let (of_program, other) =
-            self.reader.count(pid).map_err(|source| SourceError::of("read the page tables", pid, source))?;
+        let failed = |operation, source| SourceError::of(operation, pid, source);
+        let counted = self.reader.count(pid);
+        let (of_program, other) = counted.map_err(|why| failed("read the page tables", why))?;
         if of_program == Counted::default() && other == Counted::default() {
             // A process that is ending has no memory left.
             return Err(SourceError::Ended(pid));
         }
-        let swapped = status(pid)?.swapped;
-        // The kernel lets go of its lock for reading between one mapping and the next.
-        let spent = Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() };
-        Ok((sum(of_program, other, shared, swapped), spent))
-    }
-
-    fn begin(&mut self, job: &[Pid]) {
-        self.aside.begin(job);
-    }
-
-    fn twice(&mut self, all: &Count) -> Count {
-        self.aside.twice(all)
-    }
-
-    fn discard(&mut self, pid: Pid) {
-        self.clearing.discard(pid);
-        self.aside.discard(pid);
-    }
-
-    fn caveat(&self) -> Option<&'static str> {
-        self.clearing.caveat()
-    }
-
-    fn count_a_page(&self) -> Duration {
-        COUNT
-    }
-
-    fn penalty_a_page(&self) -> Duration {
-        REARM
+        let status = pid.status().map_err(|why| failed("read the status", why.source))?;
+        Ok(sum(of_program, other, shared, status.swapped))
     }
 }
 
