@@ -284,7 +284,7 @@ impl Job {
                 .get(pid)
                 .copied()
                 .unwrap_or_else(|| if self.from_start { Used::default() } else { stat.own });
-            gained += less(stat.own, before);
+            gained += stat.own.since(before);
             now.insert(*pid, stat.own);
         }
         self.seen = now;
@@ -533,13 +533,4 @@ fn untouched(watch: &Watcher) -> Vec<Untouched> {
 
 fn bytes(pages: f64) -> Bytes {
     Bytes((pages * vellum_reference::PAGE_BYTES as f64) as u64)
-}
-
-fn less(now: Used, before: Used) -> Used {
-    Used {
-        minor_faults: now.minor_faults.saturating_sub(before.minor_faults),
-        major_faults: now.major_faults.saturating_sub(before.major_faults),
-        cpu: now.cpu.saturating_sub(before.cpu),
-        user: now.user.saturating_sub(before.user),
-    }
 }

@@ -22,16 +22,42 @@ const BRAKED: Family = Family::gauge("braked", Number, "Whether stalls keep anyt
 const STALLED: Family =
     Family::gauge("stalled", Ratio, "Part of the last period that tasks stalled on memory");
 const OWN_CPU: Family = Family::counter("governor_cpu", Seconds, "The governor's own CPU time");
-const TARGET: Family = Family::gauge("job_target", Bytes, "What it may have");
-const TAKEN: Family = Family::counter("job_taken", Bytes, "What was taken from it");
-const DELAY: Family = Family::gauge("job_delay", Seconds, "What a fault costs it");
-const MAJOR_FAULTS: Family =
-    Family::gauge("job_major_fault_rate", Number, "Faults a second that had to read");
-const SUSPENDED: Family = Family::counter("job_suspended", Seconds, "How long it was suspended");
-const SUSPENDED_LONGEST: Family = Family::gauge("job_suspended_longest", Seconds, "Its longest suspension");
-const SUSPENSIONS: Family = Family::counter("job_suspensions", Number, "How often it was suspended");
-const RESTARTS: Family = Family::counter("job_restarts", Number, "How often it was started again");
 const STATE: Family = Family::gauge("job_state", Number, "1 for the state that the job is in");
+
+/// The families that have one value for a job, or none.
+type Value = fn(&JobSnapshot) -> Option<f64>;
+const BEFORE_AGES: [(Family, Value); 6] = [
+    (families::RESIDENT, |job| Some(job.resident_bytes as f64)),
+    (families::SWAPPED, |job| Some(job.swapped_bytes as f64)),
+    (families::WORTH, |job| job.worth_bytes.map(|bytes| bytes as f64)),
+    (families::ADVISED, |job| job.advised_bytes.map(|bytes| bytes as f64)),
+    (families::SLOWDOWN_TWO_THIRDS, |job| job.slowdown_two_thirds),
+    (Family::gauge("job_target", Bytes, "What it may have"), |job| Some(job.target_bytes as f64)),
+];
+const AFTER_AGES: [(Family, Value); 12] = [
+    (Family::counter("job_taken", Bytes, "What was taken from it"), |job| Some(job.taken_bytes as f64)),
+    (families::WINDOW, |job| job.window_seconds),
+    (families::WAITING, |job| job.waiting),
+    (Family::gauge("job_delay", Seconds, "What a fault costs it"), |job| Some(job.delay_seconds)),
+    (families::WATCH_COST, |job| Some(job.watch_share)),
+    (Family::gauge("job_major_fault_rate", Number, "Faults a second that had to read"), |job| {
+        Some(job.major_faults_per_second)
+    }),
+    (families::CPU, |job| Some(job.cpu_seconds)),
+    (Family::counter("job_suspended", Seconds, "How long it was suspended"), |job| {
+        Some(job.suspended_seconds)
+    }),
+    (Family::gauge("job_suspended_longest", Seconds, "Its longest suspension"), |job| {
+        Some(job.suspended_longest_seconds)
+    }),
+    (families::PROCESSES, |job| Some(job.processes as f64)),
+    (Family::counter("job_suspensions", Number, "How often it was suspended"), |job| {
+        Some(job.suspensions as f64)
+    }),
+    (Family::counter("job_restarts", Number, "How often it was started again"), |job| {
+        Some(job.restarts as f64)
+    }),
+];
 
 #[derive(Debug)]
 pub(crate) struct MetricsServer {
@@ -80,59 +106,22 @@ impl Collector for Told {
             STALLED.one(to, stalled)?;
         }
         OWN_CPU.one(to, all.cpu_seconds)?;
-        self.of_memory(to)?;
-        self.of_work(to)?;
-        self.of_state(to)
-    }
-}
-
-impl Told {
-    fn of_memory(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let size = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
-        self.each(to, families::RESIDENT, |job| Some(job.resident_bytes as f64))?;
-        self.each(to, families::SWAPPED, |job| Some(job.swapped_bytes as f64))?;
-        self.each(to, families::WORTH, |job| size(job.worth_bytes))?;
-        self.each(to, families::ADVISED, |job| size(job.advised_bytes))?;
-        self.each(to, families::SLOWDOWN_TWO_THIRDS, |job| job.slowdown_two_thirds)?;
-        self.each(to, TARGET, |job| Some(job.target_bytes as f64))?;
-        let ages = self.0.jobs.iter().flat_map(|job| {
+        let each = |to: &mut DescriptorEncoder<'_>, (family, value): &(Family, Value)| {
+            let row = |job: &JobSnapshot| value(job).map(|value| ([(NAME, job.name.clone())], value));
+            family.rows(to, all.jobs.iter().filter_map(row))
+        };
+        BEFORE_AGES.iter().try_for_each(|family| each(to, family))?;
+        let ages = all.jobs.iter().flat_map(|job| {
             let row = |seconds: u64| [(NAME, job.name.clone()), (SECONDS, seconds.to_string())];
             job.untouched.iter().map(move |age| (row(age.seconds), age.bytes as f64))
         });
         families::UNTOUCHED.rows(to, ages)?;
-        self.each(to, TAKEN, |job| Some(job.taken_bytes as f64))
-    }
-
-    fn of_work(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        self.each(to, families::WINDOW, |job| job.window_seconds)?;
-        self.each(to, families::WAITING, |job| job.waiting)?;
-        self.each(to, DELAY, |job| Some(job.delay_seconds))?;
-        self.each(to, families::WATCH_COST, |job| Some(job.watch_share))?;
-        self.each(to, MAJOR_FAULTS, |job| Some(job.major_faults_per_second))?;
-        self.each(to, families::CPU, |job| Some(job.cpu_seconds))?;
-        self.each(to, SUSPENDED, |job| Some(job.suspended_seconds))?;
-        self.each(to, SUSPENDED_LONGEST, |job| Some(job.suspended_longest_seconds))
-    }
-
-    fn of_state(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        self.each(to, families::PROCESSES, |job| Some(job.processes as f64))?;
-        self.each(to, SUSPENSIONS, |job| Some(job.suspensions as f64))?;
-        self.each(to, RESTARTS, |job| Some(job.restarts as f64))?;
-        let states = self.0.jobs.iter().flat_map(|job| {
+        AFTER_AGES.iter().try_for_each(|family| each(to, family))?;
+        let states = all.jobs.iter().flat_map(|job| {
             let labels = |state: State| [(NAME, job.name.as_str()), ("state", state.word())];
-            State::ALL.into_iter().map(move |state| (labels(state), f64::from(u8::from(job.state == state))))
+            State::ALL.into_iter().map(move |state| (labels(state), flag(job.state == state)))
         });
         STATE.rows(to, states)
-    }
-
-    fn each(
-        &self,
-        to: &mut DescriptorEncoder<'_>,
-        family: Family,
-        value: impl Fn(&JobSnapshot) -> Option<f64>,
-    ) -> fmt::Result {
-        let row = |job: &JobSnapshot| value(job).map(|value| ([(NAME, job.name.clone())], value));
-        family.rows(to, self.0.jobs.iter().filter_map(row))
     }
 }
 

@@ -126,6 +126,18 @@ impl AddAssign for Used {
     }
 }
 
+impl Used {
+    /// The resources used since `before`.
+    pub fn since(self, before: Used) -> Used {
+        Used {
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+            cpu: self.cpu.saturating_sub(before.cpu),
+            user: self.user.saturating_sub(before.user),
+        }
+    }
+}
+
 /// The fields of `/proc/PID/stat` that are used here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {

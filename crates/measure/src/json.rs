@@ -25,7 +25,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
 use crate::column::Field;
-use crate::{Base, Column, Machine, Mark, Observation, Series, SeriesError, Unit};
+use crate::{Column, Observation, Series, SeriesError};
 
 /// The schema that is written and read.
 pub const SCHEMA: &str = "vellum.observations/1";
@@ -69,13 +69,13 @@ pub fn write<'a>(
     Ok(())
 }
 
-/// The error text: the message of one of our checks, or else the place.
+/// The error text: one of our checks, or else the place.
 fn wrong(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    match text.rsplit_once(" at line ") {
-        Some((said, _)) if said.starts_with("series ") => said.to_owned(),
-        _ => format!("line {}, column {}", error.line(), error.column()),
+    if text.starts_with("series") {
+        return text;
     }
+    format!("line {}, column {}", error.line(), error.column())
 }
 
 /// Reads a document.
@@ -105,77 +105,41 @@ pub fn read(mut input: impl Read) -> Result<Vec<Series>, JsonError> {
 impl Serialize for Series {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.validate().map_err(S::Error::custom)?;
-        let mut out = serializer.serialize_struct("Series", 11)?;
-        out.serialize_field("name", &self.name)?;
-        out.serialize_field("labels", &self.labels)?;
-        out.serialize_field("quantity", &self.quantity)?;
-        out.serialize_field("unit", &self.unit)?;
-        out.serialize_field("batch", &self.batch)?;
-        if let Some(clock) = &self.clock {
-            out.serialize_field("clock", clock)?;
-        }
-        if let Some(base) = &self.base {
-            out.serialize_field("base", base)?;
-        }
-        if let Some(base) = &self.cpu_base {
-            out.serialize_field("cpu_base", base)?;
-        }
-        if let Some(machine) = &self.machine {
-            out.serialize_field("machine", machine)?;
-        }
-        out.serialize_field("observations", &ColumnsOut(&self.observations))?;
-        out.serialize_field("marks", &self.marks)?;
-        out.end()
+        Self::serialize(self, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Series {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = SeriesIn::deserialize(deserializer)?;
-        let name = fields.name.clone();
-        let in_series = |error: String| de::Error::custom(format!("series {name}: {error}"));
-        let series = Self {
-            name: fields.name,
-            labels: fields.labels,
-            quantity: fields.quantity,
-            unit: fields.unit,
-            batch: fields.batch,
-            base: fields.base,
-            cpu_base: fields.cpu_base,
-            clock: fields.clock,
-            observations: fields.observations.rows().map_err(in_series)?,
-            marks: fields.marks,
-            machine: fields.machine,
-        };
+        let series = Self::deserialize(deserializer)?;
         series.validate().map_err(de::Error::custom)?;
         Ok(series)
     }
 }
 
-#[derive(Deserialize)]
-struct SeriesIn {
-    name: String,
-    #[serde(default)]
-    labels: Vec<String>,
-    quantity: String,
-    unit: Unit,
-    #[serde(default = "one")]
-    batch: u64,
-    base: Option<Base>,
-    cpu_base: Option<Base>,
-    clock: Option<String>,
-    observations: ColumnsIn,
-    #[serde(default)]
-    marks: Vec<Mark>,
-    machine: Option<Machine>,
-}
-
-fn one() -> u64 {
+/// The batch of a series without one.
+pub(crate) fn one() -> u64 {
     1
 }
 
-/// Observations as an object of columns.
-struct ColumnsOut<'a>(&'a [Observation]);
+/// Writes observations as an object of columns.
+pub(crate) fn columns<S: Serializer>(rows: &[Observation], to: S) -> Result<S::Ok, S::Error> {
+    let mut out = to.serialize_struct("Observations", 1 + Column::ALL.len())?;
+    out.serialize_field("value", &Each(rows, |one| &mut one.wall_ns))?;
+    for column in Column::ALL.into_iter().filter(|column| column.is_recorded(rows)) {
+        match column.facts() {
+            (_, key, Field::Start(of)) => out.serialize_field(key, &Each(rows, of))?,
+            (_, key, Field::Time(of)) => out.serialize_field(key, &Each(rows, of))?,
+            (_, key, Field::Count(of)) => out.serialize_field(key, &Each(rows, of))?,
+        }
+    }
+    out.end()
+}
+
+/// Reads them from such an object.
+pub(crate) fn rows<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Observation>, D::Error> {
+    ColumnsIn::deserialize(from)?.rows().map_err(|error| de::Error::custom(format!("series: {error}")))
+}
 
 /// One field of all observations, without a list of its own.
 struct Each<'a, T>(&'a [Observation], fn(&mut Observation) -> &mut T);
@@ -184,22 +148,6 @@ impl<T: Serialize + Copy> Serialize for Each<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let of = |one: &Observation| *self.1(&mut { *one });
         serializer.collect_seq(self.0.iter().map(of))
-    }
-}
-
-impl Serialize for ColumnsOut<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let rows = self.0;
-        let mut out = serializer.serialize_struct("Observations", 1 + Column::ALL.len())?;
-        out.serialize_field("value", &Each(rows, |one| &mut one.wall_ns))?;
-        for column in Column::ALL.into_iter().filter(|column| column.is_recorded(rows)) {
-            match column.facts() {
-                (_, key, Field::Start(of)) => out.serialize_field(key, &Each(rows, of))?,
-                (_, key, Field::Time(of)) => out.serialize_field(key, &Each(rows, of))?,
-                (_, key, Field::Count(of)) => out.serialize_field(key, &Each(rows, of))?,
-            }
-        }
-        out.end()
     }
 }
 
@@ -248,6 +196,7 @@ impl ColumnsIn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Unit;
     use serde_json::{Value, json};
 
     fn document(series: Value) -> String {
@@ -302,7 +251,7 @@ mod tests {
             (series(json!({"value": [1, null]}), json!({})), "these are not observations in JSON (line 1"),
             (
                 series(json!({"value": [1], "minor": [1, 2]}), json!({})),
-                "series X: minor has 2 entries for 1 of value",
+                "series: minor has 2 entries for 1 of value at line 1",
             ),
             (
                 series(json!({"value": [1], "minor": [-1]}), json!({})),

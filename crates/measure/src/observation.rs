@@ -25,7 +25,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Base, Machine, Mark, Stat, Unit};
+use crate::{Base, Machine, Mark, Stat, Unit, json};
 
 /// One timed piece of work (`batch` operations), with the readings of clocks and counters.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -53,30 +53,40 @@ pub struct Observation {
 /// Observations of one quantity, in order, with everything needed to interpret them later.
 ///
 /// Make one with `Series { name, observations, ..Series::default() }`, or [`Series::plain`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+// `json` checks a series before it is written and after it was read.
+#[serde(remote = "Self")]
 pub struct Series {
     /// The name, such as `BASE`.
     pub name: String,
     /// The circumstances, such as `arm=A` or `tsc`.
+    #[serde(default)]
     pub labels: Vec<String>,
     /// The quantity of the values, such as `Time`.
     pub quantity: String,
     /// The unit of [`Observation::wall_ns`]: [`Unit::Nanoseconds`] in every recorded series.
     pub unit: Unit,
     /// The number of operations in an observation, at least 1.
+    #[serde(default = "json::one")]
     pub batch: u64,
+    /// The clock of the walls, such as `tsc`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
     /// The base of the clock of the walls.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
     /// The base of the clock of the processor times.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_base: Option<Base>,
-    /// The clock of the walls, such as `tsc`.
-    pub clock: Option<String>,
+    /// The machine of the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
     /// The observations, in order.
+    #[serde(serialize_with = "json::columns", deserialize_with = "json::rows")]
     pub observations: Vec<Observation>,
     /// The marks: spans of other work during the series.
+    #[serde(default)]
     pub marks: Vec<Mark>,
-    /// The machine of the measurement.
-    pub machine: Option<Machine>,
 }
 
 impl Default for Series {

@@ -164,12 +164,7 @@ impl Tree {
         self.looks += 1;
         let mut sample = Sample::default();
         if let Some(us) = self.root_stat() {
-            sample.used = Used {
-                minor_faults: us.waited.minor_faults.saturating_sub(self.before.minor_faults),
-                major_faults: us.waited.major_faults.saturating_sub(self.before.major_faults),
-                cpu: us.waited.cpu.saturating_sub(self.before.cpu),
-                user: us.waited.user.saturating_sub(self.before.user),
-            };
+            sample.used = us.waited.since(self.before);
         }
         let parents = self.root_children.is_empty().then(parents);
         let mut queue = match &parents {
@@ -195,7 +190,8 @@ impl Tree {
                 self.known.insert(pid, known);
                 continue;
             }
-            let Some(stat) = self.read_stat(pid, known.files.as_ref()) else { continue };
+            let held = known.files.as_ref().map(|files| &files.stat);
+            let Some(stat) = self.text(pid, held, "stat").and_then(Stat::parse) else { continue };
             if known.started_ticks != stat.started_ticks {
                 known = Known { started_ticks: stat.started_ticks, ..Known::default() };
                 known.files = (self.known.len() < FILES_HELD_MAX).then(|| Files::open(pid)).flatten();
@@ -215,7 +211,8 @@ impl Tree {
                         queue.extend_from_slice(&known.children);
                     }
                 }
-                let read = self.read_resident(pid, known.files.as_ref());
+                let held = known.files.as_ref().map(|files| &files.statm);
+                let read = self.text(pid, held, "statm").and_then(statm_resident);
                 let (resident, files) = read.unwrap_or((stat.resident, Bytes(0)));
                 sample.alive.push(Seen { pid, stat, resident, files });
             }
@@ -296,29 +293,19 @@ impl Tree {
     }
 
     fn list_children(&mut self, pid: Pid, threads: u64, held: Option<&File>, into: &mut Vec<Pid>) {
-        if threads <= 1 {
-            let text = match held {
-                Some(file) => read_again(&mut self.text, file),
-                None => self.read(&format!("/proc/{pid}/task/{pid}/children")),
-            };
-            into.extend(text.into_iter().flat_map(child_pids));
-            return;
+        if threads > 1 {
+            into.extend(pid.children());
+        } else if let Some(text) = self.text(pid, held, &format!("task/{pid}/children")) {
+            into.extend(child_pids(text));
         }
-        into.extend(pid.children());
     }
 
-    fn read_stat(&mut self, pid: Pid, held: Option<&Files>) -> Option<Stat> {
-        Stat::parse(match held {
-            Some(files) => read_again(&mut self.text, &files.stat)?,
-            None => self.read(&format!("/proc/{pid}/stat"))?,
-        })
-    }
-
-    fn read_resident(&mut self, pid: Pid, held: Option<&Files>) -> Option<(Bytes, Bytes)> {
-        statm_resident(match held {
-            Some(files) => read_again(&mut self.text, &files.statm)?,
-            None => self.read(&format!("/proc/{pid}/statm"))?,
-        })
+    /// The text of a file of a process, which may be held open.
+    fn text(&mut self, pid: Pid, held: Option<&File>, name: &str) -> Option<&[u8]> {
+        match held {
+            Some(file) => read_again(&mut self.text, file),
+            None => self.read(&format!("/proc/{pid}/{name}")),
+        }
     }
 
     fn read(&mut self, path: &str) -> Option<&[u8]> {

@@ -71,12 +71,12 @@ impl Checker<'_> {
             cap: self.part("cap", cap.as_ref(), CAP)?,
         };
         if table.jobs.is_empty() {
-            return self
-                .wrong(&(0..0), "no job: write [[job]] with a name and a command, a pid or a cgroup".into());
+            let reason = "no job: write [[job]] with a name and a command, a pid or a cgroup";
+            return self.wrong(&(0..0), reason.into());
         }
         if let Some(one_more) = table.jobs.get(JOBS_MAX) {
-            return self
-                .wrong(&one_more.span(), format!("job {}: a table has at most {JOBS_MAX}", JOBS_MAX + 1));
+            let reason = format!("job {}: a table has at most {JOBS_MAX}", JOBS_MAX + 1);
+            return self.wrong(&one_more.span(), reason);
         }
         let jobs = table.jobs.iter().map(|job| self.job(job, &usual)).collect::<Checked<Vec<_>>>()?;
         self.no_twins(&table.jobs)?;
@@ -114,10 +114,8 @@ impl Checker<'_> {
             Some(number) => match u8::try_from(*number.get_ref()) {
                 Ok(priority) if priority <= PRIORITY_MAX => priority,
                 _ => {
-                    let reason = format!(
-                        "priority {}: it is from 0 to {PRIORITY_MAX}, the most urgent",
-                        number.get_ref()
-                    );
+                    let given = number.get_ref();
+                    let reason = format!("priority {given}: it is from 0 to {PRIORITY_MAX}, the most urgent");
                     return self.wrong(&number.span(), reason);
                 }
             },
@@ -216,40 +214,28 @@ impl Checker<'_> {
         // would.
         if program.components().count() > 1 || program.is_absolute() {
             let place = directory.unwrap_or(Path::new(".")).join(program);
-            if !place.is_file() {
-                return self
-                    .wrong(&argv.span(), format!("command: {}: there is no such program", place.display()));
-            }
-            return Ok(());
+            let reason = format!("command: {}: there is no such program", place.display());
+            return self.require(argv, place.is_file(), reason, ());
         }
         let own = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.into());
         let found = own
             .or_else(|| std::env::var_os("PATH"))
             .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
-        match found {
-            true => Ok(()),
-            false => self.wrong(&argv.span(), format!("command: {}: not found in PATH", program.display())),
-        }
+        self.require(argv, found, format!("command: {}: not found in PATH", program.display()), ())
     }
 
     fn directory(&self, path: &Spanned<String>) -> Checked<PathBuf> {
         let place = self.folder.join(path.get_ref());
-        match place.is_dir() {
-            true => Ok(place),
-            false => self
-                .wrong(&path.span(), format!("directory: {}: there is no such directory", place.display())),
-        }
+        let reason = format!("directory: {}: there is no such directory", place.display());
+        self.require(path, place.is_dir(), reason, place)
     }
 
     fn output(&self, path: &Spanned<String>) -> Checked<PathBuf> {
         let place = self.folder.join(path.get_ref());
         let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        match folder.is_dir() && !place.is_dir() {
-            true => Ok(place),
-            false => {
-                self.wrong(&path.span(), format!("output: {}: no file can be made there", place.display()))
-            }
-        }
+        let (is, reason) =
+            (folder.is_dir(), format!("output: {}: no file can be made there", place.display()));
+        self.require(path, is && !place.is_dir(), reason, place)
     }
 
     fn environment(
@@ -271,40 +257,26 @@ impl Checker<'_> {
         let Some(user) = user::lookup(wanted) else {
             return self.wrong(&name.span(), format!("user: {wanted}: there is no such user"));
         };
-        match rustix::process::geteuid().is_root() || rustix::process::geteuid().as_raw() == user.uid {
-            true => Ok(user),
-            false => {
-                self.wrong(&name.span(), format!("user: {wanted}: only root may start jobs as somebody else"))
-            }
-        }
+        let own = rustix::process::geteuid();
+        let reason = format!("user: {wanted}: only root may start jobs as somebody else");
+        self.require(name, own.is_root() || own.as_raw() == user.uid, reason, user)
     }
 
     fn group(&self, path: &Spanned<String>) -> Checked<PathBuf> {
         let place = Path::new(path.get_ref());
-        match place.is_absolute() && Cgroup::at(place).control(Control::Processes).is_file() {
-            true => Ok(place.to_path_buf()),
-            false => self.wrong(
-                &path.span(),
-                format!(
-                    "{}: no control group: write the absolute path of its directory (it has a cgroup.procs)",
-                    place.display()
-                ),
-            ),
-        }
+        let is = place.is_absolute() && Cgroup::at(place).control(Control::Processes).is_file();
+        let reason = format!(
+            "{}: no control group: write the absolute path of its directory (it has a cgroup.procs)",
+            place.display()
+        );
+        self.require(path, is, reason, place.to_path_buf())
     }
 
     fn metrics(&self, text: &Spanned<String>) -> Checked<SocketAddr> {
-        match text.get_ref().parse::<SocketAddr>() {
-            Ok(address) if address.ip().is_loopback() => Ok(address),
-            Ok(address) => self.wrong(
-                &text.span(),
-                format!("metrics: {address}: only loopback addresses, as 127.0.0.1:9187"),
-            ),
-            Err(_) => self.wrong(
-                &text.span(),
-                format!("metrics: {:?}: write an address and a port, as 127.0.0.1:9187", text.get_ref()),
-            ),
-        }
+        let read = |text: &str| text.parse::<SocketAddr>().ok();
+        let address = self.given("metrics", text, read, "an address and a port, as 127.0.0.1:9187")?;
+        let reason = format!("metrics: {address}: only loopback addresses, as 127.0.0.1:9187");
+        self.require(text, address.ip().is_loopback(), reason, address)
     }
 
     fn name(&self, name: &Spanned<String>) -> Checked<()> {
@@ -312,15 +284,10 @@ impl Checker<'_> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         let fits =
             !text.is_empty() && text.len() <= NAME_MAX && !text.starts_with('.') && text.bytes().all(plain);
-        match fits {
-            true => Ok(()),
-            false => self.wrong(
-                &name.span(),
-                format!(
-                    "name {text:?}: 1 to {NAME_MAX} letters, digits, \".\", \"_\" and \"-\", and no dot first"
-                ),
-            ),
-        }
+        let reason = format!(
+            "name {text:?}: 1 to {NAME_MAX} letters, digits, \".\", \"_\" and \"-\", and no dot first"
+        );
+        self.require(name, fits, reason, ())
     }
 
     /// Two jobs of one name, process or group would be taken for each other.
@@ -355,13 +322,9 @@ impl Checker<'_> {
     }
 
     fn alpha(&self, alpha: Option<&Spanned<f64>>, usual: f64) -> Checked<f64> {
-        match alpha {
-            None => Ok(usual),
-            Some(alpha) if *alpha.get_ref() > 0.0 && *alpha.get_ref() <= 1.0 => Ok(*alpha.get_ref()),
-            Some(alpha) => {
-                self.wrong(&alpha.span(), format!("alpha {}: above 0, at most 1", alpha.get_ref()))
-            }
-        }
+        let Some(text) = alpha else { return Ok(usual) };
+        let alpha = *text.get_ref();
+        self.require(text, alpha > 0.0 && alpha <= 1.0, format!("alpha {alpha}: above 0, at most 1"), alpha)
     }
 
     fn part(&self, what: &str, text: Option<&Spanned<String>>, usual: f64) -> Checked<f64> {
@@ -377,11 +340,8 @@ impl Checker<'_> {
     ) -> Checked<Duration> {
         let Some(text) = text else { return Ok(usual) };
         let time = self.given(what, text, quantity::time, "a time, as \"100 ms\" or \"2 s\"")?;
-        match (range[0]..=range[1]).contains(&time) {
-            true => Ok(time),
-            false => self
-                .wrong(&text.span(), format!("{what} {time:?}: it is from {:?} to {:?}", range[0], range[1])),
-        }
+        let reason = format!("{what} {time:?}: it is from {:?} to {:?}", range[0], range[1]);
+        self.require(text, (range[0]..=range[1]).contains(&time), reason, time)
     }
 
     fn given<T>(
@@ -395,6 +355,11 @@ impl Checker<'_> {
             Some(value) => Ok(value),
             None => self.wrong(&text.span(), format!("{what} {:?}: write {form}", text.get_ref())),
         }
+    }
+
+    /// `value` where that `is` so, else an error `at` a place for this reason.
+    fn require<S, T>(&self, at: &Spanned<S>, is: bool, reason: String, value: T) -> Checked<T> {
+        if is { Ok(value) } else { self.wrong(&at.span(), reason) }
     }
 
     fn wrong<T>(&self, span: &Range<usize>, reason: String) -> Checked<T> {
