@@ -12,23 +12,20 @@ use std::process::{Command, Output};
 /// Operations by line, file name and kind.
 type Counts = BTreeMap<(String, u64, String), u64>;
 
+/// The counts in the source of that name.
 fn expected(source: &str) -> Counts {
-    said_by(source, |words| words.split(':').next())
+    expected_figures(source, 0)
 }
 
-/// The expected bytes in the source of that name, where given.
-fn expected_bytes(source: &str) -> Counts {
-    said_by(source, |words| words.split(':').nth(1))
-}
-
-fn said_by(source: &str, figure: impl Fn(&str) -> Option<&str>) -> Counts {
+/// The counts in the source of that name, or, as the figure 1, the bytes where given.
+fn expected_figures(source: &str, figure: usize) -> Counts {
     let contents = std::fs::read_to_string(Path::new(SOURCES).join(source)).unwrap();
     let mut counts = Counts::new();
     for (index, line) in contents.lines().enumerate() {
         let Some((_, words)) = line.split_once("//=") else { continue };
         for word in words.split_whitespace() {
             let (kind, figures) = word.split_once('=').expect("kind=count");
-            let Some(figure) = figure(figures) else { continue };
+            let Some(figure) = figures.split(':').nth(figure) else { continue };
             counts.insert((source.to_owned(), index as u64 + 1, kind.to_owned()), figure.parse().unwrap());
         }
     }
@@ -84,45 +81,32 @@ fn at_line<'a>(report: &'a Value, source: &str, contains: &str) -> Vec<&'a Value
     report["items"].as_array().unwrap().iter().filter(here).collect()
 }
 
-/// The counts of `lines.c`, compiled with `flags`.
-fn c_is_counted_exactly(flags: &[&str]) {
-    let Some(program) = compiled("cc", flags, &["lines.c"], "lines") else { return };
-    for options in [&[][..], &["--own-allocator"], &["--folded", "folded"]] {
-        let (_, report) = measured_alone(7, options, &program);
-        let (mut found, mut wanted) = (counted(&report, "lines.c", false), expected("lines.c"));
-        if options.contains(&"--own-allocator") {
-            // Other allocators may grow a block in place or move it.
-            (found, wanted) = (renamed(found, "realloc_"), renamed(wanted, "realloc_"));
+#[test]
+fn c_is_counted_exactly_line_by_line() {
+    // Also optimised, at fixed addresses, and with older debug information.
+    for flags in [&["-g", "-O0"][..], &["-g", "-O2"], &["-g", "-O2", "-no-pie", "-gdwarf-4"]] {
+        let Some(program) = compiled("cc", flags, &["lines.c"], "lines") else { return };
+        for options in [&[][..], &["--own-allocator"], &["--folded", "folded"]] {
+            let (_, report) = measured_alone(7, options, &program);
+            let own = options.contains(&"--own-allocator");
+            let (mut found, mut wanted) = (counted(&report, "lines.c", false), expected("lines.c"));
+            if own {
+                // Other allocators may grow a block in place or move it.
+                (found, wanted) = (renamed(found, "realloc_"), renamed(wanted, "realloc_"));
+            } else {
+                let mut bytes = summed(&report, "lines.c", false, "bytes");
+                bytes.retain(|_, bytes| *bytes > 0);
+                assert_eq!(bytes, expected_figures("lines.c", 1), "{flags:?} {options:?}");
+            }
+            assert_eq!(found, wanted, "{flags:?} {options:?}");
+            assert_eq!((&report["schema"], &report["on_vellum"]), (&"vellum.cost/1".into(), &(!own).into()));
+            assert_eq!(report["operations"]["lost"], 0);
         }
-        assert_eq!(found, wanted, "{flags:?} {options:?}");
-        if !options.contains(&"--own-allocator") {
-            let mut bytes = summed(&report, "lines.c", false, "bytes");
-            bytes.retain(|_, bytes| *bytes > 0);
-            assert_eq!(bytes, expected_bytes("lines.c"), "{flags:?} {options:?}");
-        }
-        assert_eq!(report["schema"], "vellum.cost/1");
-        assert_eq!(report["on_vellum"], !options.contains(&"--own-allocator"));
-        assert_eq!(report["operations"]["lost"], 0);
     }
 }
 
 #[test]
-fn c_is_counted_exactly_line_by_line() {
-    c_is_counted_exactly(&["-g", "-O0"]);
-}
-
-#[test]
-fn optimised_c_is_counted_exactly() {
-    c_is_counted_exactly(&["-g", "-O2"]);
-}
-
-#[test]
-fn c_at_fixed_addresses_with_older_debug_information_is_counted_exactly() {
-    c_is_counted_exactly(&["-g", "-O2", "-no-pie", "-gdwarf-4"]);
-}
-
-#[test]
-fn operations_have_size_classes_and_called_functions() {
+fn operations_have_sizes_times_and_called_functions() {
     let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
     let (_, report) = measured_alone(7, &[], &program);
     let copies = at_line(&report, "lines.c", "strdup(");
@@ -130,12 +114,6 @@ fn operations_have_size_classes_and_called_functions() {
     let many = at_line(&report, "lines.c", "malloc=2000");
     let sizes: Vec<u64> = many.iter().filter_map(|item| item["size_max_bytes"].as_u64()).collect();
     assert_eq!(sizes, [16, 64, 256, 1024], "classes of sizes are distinguished");
-}
-
-#[test]
-fn times_match_the_number_of_timed_operations() {
-    let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
-    let (_, report) = measured_alone(7, &[], &program);
     for item in report["items"].as_array().unwrap() {
         let (count, times) = (item["count"].as_u64().unwrap(), &item["times"]);
         if item["operation"].as_str().unwrap().starts_with("fault") {
@@ -149,10 +127,15 @@ fn times_match_the_number_of_timed_operations() {
         assert!(0.0 <= min && min <= mean && mean <= max, "{item}");
         assert!(times["std_ns"].as_f64().unwrap() >= 0.0);
     }
-    let base = &report["recording"]["base"];
-    assert_eq!(base["n"], 1000);
-    assert!(base["min"].as_f64().unwrap() <= base["mean"].as_f64().unwrap());
-    assert!(report["recording"]["count_ns"].as_f64().unwrap() >= 0.0);
+    let recording = &report["recording"];
+    let base = |name: &str| recording["base"][name].as_f64().unwrap();
+    assert!(base("n") == 1000.0 && base("min") <= base("mean"), "{recording}");
+    let figure = |name: &str| recording[name].as_f64().unwrap();
+    let operations = report["operations"]["count"].as_f64().unwrap();
+    // The queries for its many lines cost more than counting its few thousand operations.
+    assert!(figure("rare_ns") > operations * figure("count_ns"), "{recording}");
+    assert!(figure("total_ns") > figure("rare_ns") && figure("count_ns") >= 0.0, "{recording}");
+    assert!(figure("timed_ns") > figure("count_ns"), "{recording}");
 }
 
 #[test]
@@ -243,31 +226,17 @@ fn changed_source_has_a_note_and_unknown_source_a_message() {
 }
 
 #[test]
-fn recording_cost_includes_look_ups_and_queries() {
-    let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
-    let (_, report) = measured_alone(7, &[], &program);
-    let figure = |name: &str| report["recording"][name].as_f64().unwrap();
-    let operations = report["operations"]["count"].as_f64().unwrap();
-    // The queries for its many lines cost more than counting its few thousand operations.
-    assert!(figure("rare_ns") > operations * figure("count_ns"), "{}", report["recording"]);
-    assert!(figure("total_ns") > figure("rare_ns"), "{}", report["recording"]);
-    assert!(figure("timed_ns") > figure("count_ns"), "{}", report["recording"]);
-}
-
-#[test]
 fn statically_linked_cxx_library_counts_as_a_library() {
     let flags = ["-g", "-O1", "-static-libstdc++"];
     let Some(program) = compiled("c++", &flags, &["classes.cpp"], "classes") else { return };
     let (_, report) = measured_alone(0, &[], &program);
     // Its operator new calls malloc, and only that call is recorded.
-    let sum = |counts: &Counts, kind: &str, line: u64| {
-        counts.get(&("classes.cpp".into(), line, kind.into())).copied()
-    };
     let (found, wanted) = (counted(&report, "classes.cpp", false), expected("classes.cpp"));
     let news: Vec<_> = wanted.iter().filter(|((_, _, kind), count)| kind == "new" && **count > 10).collect();
     assert!(news.len() > 2, "{wanted:?}");
-    for ((_, line, _), count) in news {
-        assert_eq!(sum(&found, "malloc", *line), Some(*count), "line {line}: {found:?}");
+    for ((file, line, _), count) in news {
+        let found_there = found.get(&(file.clone(), *line, "malloc".into()));
+        assert_eq!(found_there, Some(count), "line {line}: {found:?}");
     }
 }
 
@@ -457,13 +426,6 @@ fn programs_that_cannot_be_recorded_still_run() {
     assert!(said(&output).contains("/no/such.so"), "{}", said(&output));
 }
 
-/// The number of operations of a kind by the lines of a file.
-fn items(report: &Value, operation: &str, file: &str) -> u64 {
-    let all = report["items"].as_array().unwrap().iter();
-    let here = all.filter(|item| item["operation"] == operation && item["place"]["file"] == file);
-    here.map(|item| item["count"].as_u64().unwrap()).sum()
-}
-
 /// Lines of Python count in every thread; a library's lines count for their caller.
 #[test]
 fn lines_of_python_are_counted_exactly() {
@@ -483,34 +445,24 @@ fn lines_of_python_are_counted_exactly() {
         assert_eq!(listed, script_only, "the interpreter's lines are a library's");
         let of_one = said(&cost(&["-f", "<frozen os>"]).args([text(&python), "-c", ""]).output().unwrap());
         assert!(of_one.contains("<frozen os>:") && of_one.contains("\n-- <frozen os>\n"), "{of_one}");
-        let big = |item: &&Value| item["operation"] == "malloc" && item["size_max_bytes"] == 256 << 10;
-        let mut counts = Counts::new();
-        for item in report["items"].as_array().unwrap().iter().filter(big) {
-            let place = &item["place"];
-            if place["file"] == text(&script) {
-                let key = ("lines.py".to_owned(), place["line"].as_u64().unwrap(), "malloc".to_owned());
-                *counts.entry(key).or_default() += item["count"].as_u64().unwrap();
-            }
-        }
+        let sum = |is: &dyn Fn(&Value) -> bool| -> u64 {
+            let items = report["items"].as_array().unwrap().iter().filter(|item| is(item));
+            items.map(|item| item["count"].as_u64().unwrap()).sum()
+        };
+        let is_big = |item: &Value| item["operation"] == "malloc" && item["size_max_bytes"] == 256 << 10;
+        let is_of_script = |item: &Value| item["place"]["file"] == text(&script);
+        let at = |line: u64| sum(&|item| is_big(item) && is_of_script(item) && item["place"]["line"] == line);
         let copying = source.lines().position(|line| line.contains("deepcopy")).unwrap() as u64 + 1;
-        let copies = counts.remove(&("lines.py".to_owned(), copying, "malloc".to_owned()));
-        assert!(copies >= Some(1), "{version}: {counts:?}");
-        let expected = expected("lines.py");
-        // Imports allocate on further lines.
-        counts.retain(|line, _| expected.contains_key(line));
-        assert_eq!(counts, expected, "{version}: {}", said(&output));
+        assert!(at(copying) >= 1, "{version}: {says}");
+        for ((_, line, _), count) in expected("lines.py") {
+            assert_eq!(at(line), count, "{version}, line {line}: {says}");
+        }
         // Some arenas were mapped before the first line ran.
-        let arenas = items(&report, "mmap", text(&script));
-        assert!(arenas >= 10, "{version}: {arenas} of 20: {}", said(&output));
-        let of_text: u64 = report["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(big)
-            .filter(|item| item["place"]["file"] == "<string>" && item["place"]["function"] == "<module>")
-            .map(|item| item["count"].as_u64().unwrap())
-            .sum();
-        assert_eq!(of_text, 50, "{version}: {}", said(&output));
+        let arenas = sum(&|item| item["operation"] == "mmap" && is_of_script(item));
+        assert!(arenas >= 10, "{version}: {arenas} of 20: {says}");
+        let is_of_text =
+            |item: &Value| item["place"]["file"] == "<string>" && item["place"]["function"] == "<module>";
+        assert_eq!(sum(&|item| is_big(item) && is_of_text(item)), 50, "{version}: {says}");
         let folded = std::fs::read_to_string(&folded).unwrap();
         let stack = ["main;Store.fill", "Thread.run;copied"];
         assert!(stack.iter().all(|stack| folded.contains(stack)), "{version}: {folded}");

@@ -1,9 +1,12 @@
 //! Tests of `vellum heap` on programs that hold known amounts of memory, and on a stress test.
 
-use crate::common::held::{SOURCES, compiled, compiled_by, heap, is_built, profiled, runtime};
+use crate::common::held::{
+    SOURCES, compiled, compiled_by, heap, is_built, line_in, profiled, runtime, site_of,
+};
 use crate::common::recorded;
 use crate::common::{self, Running, VELLUM, exits, has, out, report, said, text, vellum};
 use crate::python;
+use object::{Object, ObjectSection, ObjectSegment};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -12,26 +15,6 @@ use std::process::{ChildStdout, Command, Stdio};
 /// The allowed error of an estimate in standard errors: one correct estimate in two million is further off.
 const DEVIATIONS: f64 = 5.0;
 const MEBI: f64 = 1048576.0;
-
-/// The line of `held.c` with this mark.
-fn line(mark: &str) -> u64 {
-    line_in("held.c", mark)
-}
-
-fn line_in(source: &str, mark: &str) -> u64 {
-    let source = std::fs::read_to_string(Path::new(SOURCES).join(source)).unwrap();
-    let marks = [format!("/* {mark} */"), format!("  # {mark}")];
-    let is_marked = |line: &str| marks.iter().any(|mark| line.ends_with(mark));
-    source.lines().position(is_marked).expect("marked") as u64 + 1
-}
-
-fn site_of<'a>(document: &'a Value, source: &str, mark: &str) -> Option<&'a Value> {
-    let line = line_in(source, mark);
-    document["sites"].as_array().unwrap().iter().find(|site| {
-        let place = &site["place"];
-        place["line"] == line && place["file"].as_str().is_some_and(|file| file.ends_with(source))
-    })
-}
 
 /// The bytes, blocks and samples that the site with this mark holds.
 fn site(document: &Value, mark: &str, when: &str) -> Option<[f64; 3]> {
@@ -96,8 +79,8 @@ fn known_amounts_are_found_at_their_lines() {
     let shown = said(&output);
     // The first line has the program's path, which may be long.
     assert!(shown.lines().skip(1).all(|line| line.chars().count() <= 80), "{shown}");
-    assert!(shown.contains(&format!("whole held.c:{}", line("large"))), "{shown}");
-    assert!(shown.contains(&format!("leak held.c:{}", line("leaked"))), "{shown}");
+    assert!(shown.contains(&format!("whole held.c:{}", line_in("held.c", "large"))), "{shown}");
+    assert!(shown.contains(&format!("leak held.c:{}", line_in("held.c", "leaked"))), "{shown}");
     formats(place.path(), &document);
 }
 
@@ -109,7 +92,7 @@ fn a_profile_of_every_block_is_what_cost_counts(compiler: &str) {
     let (_, counted) = recorded::measured(0, &[], &[text(&program)], place.path());
     for mark in ["leaked", "aligned", "piece", "large", "zeroed", "momentary"] {
         let here = |item: &&Value| {
-            item["place"]["line"] == line(mark)
+            item["place"]["line"] == line_in("held.c", mark)
                 && item["place"]["file"].as_str().is_some_and(|file| file.ends_with("held.c"))
         };
         let items = counted["items"].as_array().unwrap().iter().filter(here);
@@ -432,31 +415,18 @@ fn pinned_free_memory_is_reported_by_line() {
     );
 }
 
-/// The contents of a section of an ELF file of 64 bits.
-fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let number = |at: usize, bytes: usize| {
-        file[at..at + bytes].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
-    };
-    let header = |index: usize| number(0x28, 8) + index * number(0x3a, 2);
-    let contents = |index: usize| {
-        let at = number(header(index) + 0x18, 8);
-        &file[at..at + number(header(index) + 0x20, 8)]
-    };
-    let names = contents(number(0x3e, 2));
-    let is_it = |index: &usize| {
-        let own = &names[number(header(*index), 4)..];
-        own.split(|byte| *byte == 0).next() == Some(name.as_bytes())
-    };
-    (0..number(0x3c, 2)).find(is_it).map(contents)
-}
-
 #[test]
 fn probes_are_visible_to_other_profilers() {
     if !is_built() {
         return;
     }
     let file = std::fs::read(runtime()).unwrap();
-    let mut rest = section(&file, ".note.stapsdt").expect("probes");
+    let elf = object::File::parse(&*file).unwrap();
+    let instruction_at = |address: u64| {
+        let code = elf.segments().find_map(|segment| segment.data_range(address, 1).ok().flatten());
+        code.expect("it is loaded")[0]
+    };
+    let mut rest = elf.section_by_name(".note.stapsdt").expect("probes").data().unwrap();
     let mut found = Vec::new();
     while let Some((head, after)) = rest.split_at_checked(12) {
         let field = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap()) as usize;
@@ -469,22 +439,11 @@ fn probes_are_visible_to_other_profilers() {
         assert_eq!((address(8), address(16)), (0, 0), "no base, no semaphore");
         let texts: Vec<_> = texts.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
         assert_eq!(texts[0], "otel_memory");
-        found.push((texts[1].to_string(), texts[2].to_string(), instruction_at(&file, address(0))));
+        found.push((texts[1].to_string(), texts[2].to_string(), instruction_at(address(0))));
     }
     found.sort();
     let probe = |name: &str, arguments: &str| (name.to_owned(), arguments.to_owned(), 0x90);
     assert_eq!(found, [probe("alloc", "8@%rdi 8@%rsi 8@%rdx"), probe("free", "8@%rdi")]);
-}
-
-/// The byte of code at an address of an ELF file.
-fn instruction_at(file: &[u8], address: u64) -> u8 {
-    let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
-    let count = u16::from_le_bytes([file[0x38], file[0x39]]);
-    let segments = (0..usize::from(count)).map(|index| word(0x20) as usize + index * 56);
-    let mut loaded = segments.filter(|at| file[*at..*at + 4] == [1, 0, 0, 0]);
-    let holds = |at: &usize| (word(at + 16)..word(at + 16) + word(at + 32)).contains(&address);
-    let at = loaded.find(holds).expect("it is loaded");
-    file[(address - word(at + 16) + word(at + 8)) as usize]
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! `vellum heap` on garbage-collected heaps. Until a collection frees an object, the line that allocated it
 //! is listed, under each collector plan (by its number in the header). Also programs that need a collector.
 
-use crate::common::held::{SOURCES, heap, linked, profiled};
+use crate::common::held::{heap, linked, profiled, site_of};
 use crate::common::{out, said, text};
 use serde_json::Value;
-use std::path::Path;
 use std::process::Command;
 
 /// The allowed error of an estimate in standard errors: one correct estimate in two million is further off.
@@ -14,10 +13,7 @@ const ACCIDENTS: f64 = 600.0;
 
 /// The bytes, blocks and samples of the line with this mark.
 fn held(document: &Value, mark: &str, when: &str) -> [f64; 3] {
-    let source = std::fs::read_to_string(Path::new(SOURCES).join("collected.c")).unwrap();
-    let line = source.lines().position(|line| line.ends_with(&format!("/* {mark} */"))).expect("marked") + 1;
-    let sites = document["sites"].as_array().unwrap();
-    let site = sites.iter().find(|site| site["place"]["line"].as_u64() == Some(line as u64));
+    let site = site_of(document, "collected.c", mark);
     let figure = |key: &str| site.map_or(0.0, |site| site["held"][when][key].as_f64().unwrap());
     ["bytes", "blocks", "samples"].map(figure)
 }
@@ -55,18 +51,8 @@ fn objects_are_held(plan: &str) {
 }
 
 #[test]
-fn objects_are_held_under_plan_0() {
-    objects_are_held("0");
-}
-
-#[test]
-fn objects_are_held_under_plan_1() {
-    objects_are_held("1");
-}
-
-#[test]
-fn objects_are_held_under_plan_2() {
-    objects_are_held("2");
+fn objects_are_held_under_each_plan() {
+    ["0", "1", "2"].into_iter().for_each(objects_are_held);
 }
 
 /// Runs the scenarios of a program of the collector's conformance tests, with many objects sampled. Scenarios

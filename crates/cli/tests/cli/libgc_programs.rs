@@ -32,27 +32,28 @@ pub(crate) fn folder() -> Option<PathBuf> {
 
 /// Compiles `name`.c for Vellum's library; `None`, with a skip, without a compiler.
 pub(crate) fn compiled(name: &str, flags: &[&str], folder: &Path, place: &Path) -> Option<PathBuf> {
-    let program = place.join(name);
-    let source = Path::new(REPOSITORY).join("crates/libgc/tests/c").join(name).with_extension("c");
-    let mut command = Command::new("cc");
-    command
-        .args(["-g", "-O1", "-Wall", "-Wextra", "-Werror"])
-        .args(flags)
-        .arg("-o")
-        .args([&program, &source]);
-    command
-        .arg("-I")
-        .arg(Path::new(REPOSITORY).join("include/libgc"))
-        .arg(folder.join("libgc.so.1"))
-        .args(["-lpthread", "-lm"]);
+    compiled_by("cc", &format!("{name}.c"), flags, &[folder.join("libgc.so.1")], &place.join(name))
+}
+
+fn compiled_by(
+    compiler: &str,
+    source: &str,
+    flags: &[&str],
+    libraries: &[PathBuf],
+    program: &Path,
+) -> Option<PathBuf> {
+    let mut command = Command::new(compiler);
+    command.args(["-g", "-O1", "-Wall", "-Wextra", "-Werror"]).args(flags).arg("-o").arg(program);
+    command.arg(Path::new(REPOSITORY).join("crates/libgc/tests/c").join(source)).arg("-I");
+    command.arg(Path::new(REPOSITORY).join("include/libgc")).args(libraries).args(["-lpthread", "-lm"]);
     match command.output() {
         Ok(made) => assert!(made.status.success(), "{}", said(&made)),
         Err(error) => {
-            skip(format_args!("cc cannot be started: {error}"));
+            skip(format_args!("{compiler} cannot be started: {error}"));
             return None;
         }
     }
-    Some(program)
+    Some(program.to_path_buf())
 }
 
 pub(crate) fn on_the_library_path(program: &Path, folder: &Path) -> Command {
@@ -73,17 +74,6 @@ pub(crate) fn compiled_cpp(folder: &Path, place: &Path) -> Option<PathBuf> {
         skip(format_args!("there is no {}: run ./build, as ./test does", library.display()));
         return None;
     }
-    let program = place.join("objects-cpp");
-    let mut command = Command::new("c++");
-    command.args(["-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
-    command.arg(Path::new(REPOSITORY).join("crates/libgc/tests/c/objects.cc")).arg("-I");
-    command.arg(Path::new(REPOSITORY).join("include/libgc")).args([&library, &folder.join("libgc.so.1")]);
-    match command.arg("-lpthread").output() {
-        Ok(made) => assert!(made.status.success(), "{}", said(&made)),
-        Err(error) => {
-            skip(format_args!("c++ cannot be started: {error}"));
-            return None;
-        }
-    }
-    Some(program)
+    let libraries = [library, folder.join("libgc.so.1")];
+    compiled_by("c++", "objects.cc", &["-std=c++17"], &libraries, &place.join("objects-cpp"))
 }

@@ -5,33 +5,35 @@ use crate::common::{self, VELLUM, files, harmless_library, run};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+/// `vellum run OPTIONS -- sh -c SCRIPT` on a terminal, and a Ctrl-C there when it has printed `ready`. Returns
+/// the exit status and the output, which has `end`.
+fn interrupted(options: &[&str], script: &str, ready: &str, end: &str) -> (Option<i32>, String) {
+    let (mut master, slave) = terminal();
+    let mut command = run(options);
+    command.args(["sh", "-c", script]).stdout(slave.try_clone().unwrap());
+    let mut child = on_terminal(&mut command, &slave);
+    let mut seen = String::new();
+    until(&mut master, &mut seen, ready);
+    master.write_all(b"\x03").unwrap();
+    until(&mut master, &mut seen, end);
+    (child.wait().unwrap().code(), seen)
+}
+
 #[test]
 fn ctrl_c_reaches_the_program_once() {
-    let (mut master, slave) = terminal();
     let script = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.02; done";
-    let mut child =
-        on_terminal(run(&["-q"]).args(["sh", "-c", script]).stdout(slave.try_clone().unwrap()), &slave);
-    let mut seen = String::new();
-    until(&mut master, &mut seen, "ready");
-    master.write_all(b"\x03").unwrap();
-    until(&mut master, &mut seen, "caught");
-    assert_eq!(child.wait().unwrap().code(), Some(9));
-    assert_eq!(seen.matches("caught").count(), 1, "heard once: {seen:?}");
+    let (status, seen) = interrupted(&["-q"], script, "ready", "caught");
+    assert_eq!((status, seen.matches("caught").count()), (Some(9), 1), "{seen:?}");
 }
 
 #[test]
 fn ctrl_c_ends_a_comparison_with_complete_pairs() {
-    let (mut master, slave) = terminal();
     let (_place, [json]) = files(["c.json"]);
-    let mut command = run(&["--compare=1000", "--json", common::text(&json)]);
-    let mut child = on_terminal(command.args(["sleep", "0.01"]).stdout(slave.try_clone().unwrap()), &slave);
-    let mut seen = String::new();
-    until(&mut master, &mut seen, "run 25 of 3000");
-    master.write_all(b"\x03").unwrap();
-    until(&mut master, &mut seen, "was stopped early");
-    until(&mut master, &mut seen, "complete");
-    assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGINT), "{seen:?}");
-    assert!(seen.contains("pairs in random order") && !seen.contains("failed"), "{seen:?}");
+    let options = ["--compare=1000", "--json", common::text(&json)];
+    let (status, seen) = interrupted(&options, "exec sleep 0.01", "run 25 of 3000", "complete");
+    assert_eq!(status, Some(128 + libc::SIGINT), "{seen:?}");
+    assert!(seen.contains("was stopped early") && seen.contains("pairs in random order"), "{seen:?}");
+    assert!(!seen.contains("failed"), "{seen:?}");
     let report = common::report(&json);
     let pairs = report["pairs"].as_u64().unwrap();
     assert!((8..1000).contains(&pairs), "{pairs}");
@@ -41,17 +43,10 @@ fn ctrl_c_ends_a_comparison_with_complete_pairs() {
 
 #[test]
 fn ctrl_c_before_the_first_pair_is_no_command_failure() {
-    let (mut master, slave) = terminal();
-    let mut command = run(&["--compare=5"]);
     let script = "echo ready; while :; do sleep 0.02; done";
-    let mut child =
-        on_terminal(command.args(["sh", "-c", script]).stdout(slave.try_clone().unwrap()), &slave);
-    let mut seen = String::new();
-    until(&mut master, &mut seen, "ready");
-    master.write_all(b"\x03").unwrap();
-    until(&mut master, &mut seen, "before the first pair was complete");
-    assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGINT));
-    assert!(!seen.contains("failed"), "{seen:?}");
+    let end = "before the first pair was complete";
+    let (status, seen) = interrupted(&["--compare=5"], script, "ready", end);
+    assert!(status == Some(128 + libc::SIGINT) && !seen.contains("failed"), "{seen:?}");
 }
 
 #[test]

@@ -56,3 +56,20 @@ pub(crate) fn profiled(options: &[&str], program: &[&str], place: &Path) -> (Out
     let output = exits(0, heap(&[options, &["-o", "heap.json"]].concat(), program, place));
     (output, report(&place.join("heap.json")))
 }
+
+/// The line of a program of that folder with this mark.
+pub(crate) fn line_in(source: &str, mark: &str) -> u64 {
+    let source = std::fs::read_to_string(Path::new(SOURCES).join(source)).unwrap();
+    let marks = [format!("/* {mark} */"), format!("  # {mark}")];
+    let is_marked = |line: &str| marks.iter().any(|mark| line.ends_with(mark));
+    source.lines().position(is_marked).expect("marked") as u64 + 1
+}
+
+/// The site of the document at that line.
+pub(crate) fn site_of<'a>(document: &'a Value, source: &str, mark: &str) -> Option<&'a Value> {
+    let line = line_in(source, mark);
+    document["sites"].as_array().unwrap().iter().find(|site| {
+        let place = &site["place"];
+        place["line"] == line && place["file"].as_str().is_some_and(|file| file.ends_with(source))
+    })
+}
