@@ -178,7 +178,7 @@ impl Governor {
         let next = watched
             .into_iter()
             .chain(self.decide_by)
-            .chain(self.jobs.iter().filter_map(Job::restart_at))
+            .chain(self.jobs.iter().filter_map(|job| job.restart_at))
             .fold(next, Instant::min);
         let wait = next.saturating_duration_since(Instant::now()).min(WAIT_MAX);
         Step { events, wait: (!over).then_some(wait) }
@@ -221,12 +221,11 @@ impl Governor {
     fn begin_jobs(&mut self, now: Instant, events: &mut Vec<Event>) {
         let first = self.decided_at.is_none();
         let advice = self.place.advice();
-        let given = Given { advice: Some(&advice), library: self.setting.library.as_deref(), group: None };
+        let (library, group) = (self.setting.library.as_deref(), self.config.groups.as_deref());
+        let given = Given { advice: Some(&advice), library, group };
         for job in &mut self.jobs {
-            if first {
-                events.push(job.begin(self.config.groups.as_deref(), given, &self.guardian));
-            } else if job.restart_at().is_some_and(|at| at <= now) {
-                events.push(job.begin_again(self.config.groups.as_deref(), given, &self.guardian));
+            if first || job.restart_at.is_some_and(|at| at <= now) {
+                events.push(job.begin(given, &self.guardian));
             }
         }
     }
@@ -295,8 +294,8 @@ impl Governor {
     fn publish(&mut self, decided: &Decided, situation: &Situation, stalled: Option<f64>, swap: Bytes) {
         let heard = self.advice.publish(self.jobs.iter().map(|job| JobAdvice {
             members: job.members.keys().copied().collect(),
-            target: job.target(),
-            resident: job.resident(),
+            target: job.target,
+            resident: job.resident,
             urgency: match job.state {
                 State::Suspended => Urgency::Now,
                 _ if decided.squeezed => Urgency::Soon,

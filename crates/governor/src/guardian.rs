@@ -169,7 +169,7 @@ fn guardians(record: &Record) -> Result<([libc::pid_t; GUARDIANS], OwnedFd), Gua
     for pid in &mut pids {
         // SAFETY: the child calls async-signal-safe functions only, on memory made before, and ends in _exit.
         *pid = match unsafe { libc::fork() } {
-            0 => guard(record.shared(), watched.as_raw_fd()),
+            0 => guard(record.table, watched.as_raw_fd()),
             pid @ 1.. => pid,
             // A guardian that was started sees the pipe close and ends.
             _ => return Err(failed("fork")),

@@ -18,7 +18,7 @@ use crate::snapshot::{JobSnapshot, State, Untouched};
 use crate::start::{self, Given};
 use crate::take::{Means, Which};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 use vellum_kernel::{Bytes, Pid, Used};
@@ -68,14 +68,14 @@ pub(crate) struct Job {
     device: Duration,
     /// The part of one processor that watching it may cost.
     idle_budget: f64,
-    resident: Bytes,
+    pub(crate) resident: Bytes,
     processes: usize,
     seen: HashMap<Pid, Used>,
     used: Used,
     rates: [f64; 2],
     /// Memory to take when the next look shows which pages are idle.
     owed: Bytes,
-    target: Bytes,
+    pub(crate) target: Bytes,
     taken: Bytes,
     /// The number of decisions in a row that reclaimed memory, and the total reclaimed at the first.
     asked: u32,
@@ -89,7 +89,8 @@ pub(crate) struct Job {
     suspensions: u64,
     refused: bool,
     restarts: u64,
-    restart_at: Option<Instant>,
+    /// When it is to be started again.
+    pub(crate) restart_at: Option<Instant>,
     restart_wait: Duration,
     ended_how: Option<String>,
 }
@@ -143,12 +144,14 @@ impl Job {
         }
     }
 
-    pub(crate) fn begin(&mut self, groups: Option<&Path>, given: Given<'_>, guardian: &Guardian) -> Event {
+    /// Starts or adopts it. `given` has the group below which it gets one of its own, if it does.
+    pub(crate) fn begin(&mut self, given: Given<'_>, guardian: &Guardian) -> Event {
         let job = self.config.name.clone();
-        (self.started, self.restart_at) = (Instant::now(), None);
+        self.started = Instant::now();
+        self.restarts += u64::from(self.restart_at.take().is_some());
         let origin = self.config.origin.clone();
         match &origin {
-            Origin::Command(command) => self.launch(command, groups, given, guardian),
+            Origin::Command(command) => self.launch(command, given, guardian),
             Origin::Pid(pid) => {
                 self.root = *pid;
                 self.members = Census::take(guardian.pids()).adopt(*pid);
@@ -172,15 +175,9 @@ impl Job {
         Event::Adopted { job, processes: self.members.len(), means: self.means.words() }
     }
 
-    fn launch(
-        &mut self,
-        command: &CommandConfig,
-        groups: Option<&Path>,
-        given: Given<'_>,
-        guardian: &Guardian,
-    ) -> Event {
+    fn launch(&mut self, command: &CommandConfig, given: Given<'_>, guardian: &Guardian) -> Event {
         let job = self.config.name.clone();
-        if let Some(parent) = groups {
+        if let Some(parent) = given.group {
             let path = parent.join(format!("vellum-{job}"));
             let recorded = guardian.will_make(&path);
             self.made = recorded && (path.is_dir() || std::fs::create_dir(&path).is_ok());
@@ -215,21 +212,6 @@ impl Job {
 
     pub(crate) fn is_there(&self) -> bool {
         matches!(self.state, State::Running | State::Suspended)
-    }
-
-    /// When it is to be started again.
-    pub(crate) fn restart_at(&self) -> Option<Instant> {
-        self.restart_at
-    }
-
-    pub(crate) fn begin_again(
-        &mut self,
-        groups: Option<&Path>,
-        given: Given<'_>,
-        guardian: &Guardian,
-    ) -> Event {
-        self.restarts += 1;
-        self.begin(groups, given, guardian)
     }
 
     pub(crate) fn survey(&mut self, census: &Census, period: Duration, events: &mut Vec<Event>) {
@@ -360,14 +342,6 @@ impl Job {
     /// The part of the last period that it waited for faults, by their number and S.
     pub(crate) fn waits(&self) -> f64 {
         self.rates[0] * self.delay.seconds()
-    }
-
-    pub(crate) fn resident(&self) -> Bytes {
-        self.resident
-    }
-
-    pub(crate) fn target(&self) -> Bytes {
-        self.target
     }
 
     pub(crate) fn obey(

@@ -97,7 +97,8 @@ pub(crate) type Failed = (&'static str, io::Error);
 
 #[derive(Debug)]
 pub(crate) struct Record {
-    table: NonNull<Table>,
+    /// Also for a forked process, in which no value is dropped.
+    pub(crate) table: NonNull<Table>,
     path: PathBuf,
 }
 
@@ -171,11 +172,6 @@ impl Record {
     pub(crate) fn table(&self) -> &Table {
         // SAFETY: the mapping lives as long as this value; any bytes are valid atomics.
         unsafe { self.table.as_ref() }
-    }
-
-    /// The same for a forked process, in which no value is dropped.
-    pub(crate) fn shared(&self) -> NonNull<Table> {
-        self.table
     }
 
     /// Removes the file: there is nothing to undo any more.

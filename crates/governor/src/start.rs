@@ -36,7 +36,7 @@ pub enum StartError {
 pub(crate) struct Given<'a> {
     pub(crate) advice: Option<&'a Path>,
     pub(crate) library: Option<&'a Path>,
-    /// The control group it is to be in.
+    /// The control group it is to be in, or to get one of its own below.
     pub(crate) group: Option<&'a Path>,
 }
 

@@ -21,8 +21,8 @@
 use crate::jit::{JitMap, is_jit_map};
 use crate::names::short_name;
 use addr2line::Loader;
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, Object, ReadCache, ReadRef, elf};
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{Endianness, Object, ObjectSegment, ReadCache, ReadRef, elf};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::File;
@@ -293,15 +293,11 @@ fn is_executable<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>
 const DF_1_PIE: u64 = 0x0800_0000;
 
 fn segments<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>) -> Vec<Segment> {
-    let endian = elf.endian();
-    let loaded = elf.elf_program_headers().iter().filter(|header| header.p_type(endian) == elf::PT_LOAD);
-    loaded
-        .map(|header| Segment {
-            offset: header.p_offset(endian),
-            address: header.p_vaddr(endian),
-            bytes: header.p_filesz(endian),
-        })
-        .collect()
+    let segment = |segment: object::read::elf::ElfSegment64<'data, '_, Endianness, R>| {
+        let (offset, bytes) = segment.file_range();
+        Segment { offset, address: segment.address(), bytes }
+    };
+    elf.segments().map(segment).collect()
 }
 
 fn unwind<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>) -> Option<Unwind> {

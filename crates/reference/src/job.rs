@@ -50,8 +50,8 @@ pub(crate) struct Member {
 
 #[derive(Debug)]
 pub(crate) struct Job {
-    target: Target,
-    members: BTreeMap<Pid, Member>,
+    pub(crate) target: Target,
+    pub(crate) members: BTreeMap<Pid, Member>,
     /// By parents' numbers: time of children that are gone, which was counted and will come to light again.
     owed: BTreeMap<Pid, Duration>,
     /// When, and at what virtual time, the list was made.
@@ -59,11 +59,11 @@ pub(crate) struct Job {
     list_every: Duration,
     /// The least time between two lists, by the cost of the last.
     list_least: Duration,
-    clock: Duration,
-    minor_faults: u64,
+    pub(crate) clock: Duration,
+    pub(crate) minor_faults: u64,
     /// The sum of all growth of resident memory, from look to look.
-    grown: Bytes,
-    resident: Bytes,
+    pub(crate) grown: Bytes,
+    pub(crate) resident: Bytes,
     first: bool,
 }
 
@@ -82,30 +82,6 @@ impl Job {
             resident: Bytes(0),
             first: true,
         }
-    }
-
-    pub(crate) fn clock(&self) -> Duration {
-        self.clock
-    }
-
-    pub(crate) fn minor_faults(&self) -> u64 {
-        self.minor_faults
-    }
-
-    pub(crate) fn grown(&self) -> Bytes {
-        self.grown
-    }
-
-    pub(crate) fn resident(&self) -> Bytes {
-        self.resident
-    }
-
-    pub(crate) fn members(&self) -> &BTreeMap<Pid, Member> {
-        &self.members
-    }
-
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
     }
 
     /// The process cannot be looked into: it is left out from now on.
@@ -312,13 +288,13 @@ mod tests {
         job.update(true);
         wait_for(&mut child, "inner\n");
         job.update(true);
-        let worked = job.clock();
+        let worked = job.clock;
         for word in ["middle\n", "outer\n"] {
             input.write_all(b"go\n").unwrap();
             wait_for(&mut child, word);
             job.update(true);
         }
-        let counted = job.clock();
+        let counted = job.clock;
         drop(input);
         child.wait().unwrap();
         // Starting the shells takes some milliseconds; work that counts again takes as long as it did.
@@ -336,12 +312,12 @@ mod tests {
         let mut job = Job::new(Target::process(pid).unwrap());
         let events = job.update(true);
         assert_eq!(events, [Event::Joined { pid, name: "sh".into() }]);
-        assert_eq!(job.clock(), Duration::ZERO, "what was before the watch does not count");
+        assert_eq!(job.clock, Duration::ZERO, "what was before the watch does not count");
         let mut input = child.stdin.take().unwrap();
         input.write_all(b"go\n").unwrap();
         wait_for(&mut child, "did\n");
         assert_eq!(job.update(true), []);
-        let counted = job.clock();
+        let counted = job.clock;
         assert!(counted > Duration::from_millis(10), "200,000 rounds took {counted:?}");
         input.write_all(b"go\n").unwrap();
         wait_for(&mut child, "other\n");
@@ -349,6 +325,6 @@ mod tests {
         drop(input);
         child.wait().unwrap();
         assert_eq!(job.update(false), [Event::Left { pid, name: "sh".into() }]);
-        assert!(job.members().is_empty() && job.clock() >= counted);
+        assert!(job.members.is_empty() && job.clock >= counted);
     }
 }

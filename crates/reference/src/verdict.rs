@@ -174,11 +174,11 @@ impl Watcher {
             watched: self.clock(),
             peak: self.peak(),
             shared: self.latest().shared,
-            processes: self.most_processes(),
-            transferred: self.transferred(),
+            processes: self.most_processes,
+            transferred: self.transferred,
             read_since: self.read_since(),
-            files: self.charged().files(),
-            kernel: self.charged().kernel(),
+            files: self.charged.files(),
+            kernel: self.charged.kernel(),
         }
     }
 }

@@ -26,7 +26,7 @@ const STRETCH_MIN: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(super) struct Whole {
-    stretches: History,
+    pub(super) stretches: History,
     /// The last cycle's pages at each window, and the resident memory at its end.
     latest: Option<(Vec<f64>, Bytes)>,
     /// Up to when the job's time is accounted for.
@@ -56,10 +56,6 @@ impl Whole {
             self.until = now;
         }
     }
-
-    pub(super) fn stretches(&self) -> &History {
-        &self.stretches
-    }
 }
 
 #[cfg(test)]
@@ -75,7 +71,7 @@ mod tests {
         let at = Duration::from_millis;
         let mut whole = Whole::new(vec![1e8, 2e8], at(0));
         whole.pass(at(500), pages(50));
-        assert_eq!(whole.stretches().samples(), 0, "nothing is known before the first cycle");
+        assert_eq!(whole.stretches.samples(), 0, "nothing is known before the first cycle");
         whole.cycle(vec![40.0, 60.0], pages(100));
         whole.pass(at(1000), pages(100));
         whole.pass(at(1500), pages(150));
@@ -83,7 +79,7 @@ mod tests {
         whole.cycle(vec![45.0, 70.0], pages(150));
         whole.pass(at(2000), pages(120));
         let found: Vec<(f64, f64, f64)> = whole
-            .stretches()
+            .stretches
             .curves()
             .map(|(part, curve)| (part, curve.first().pages, curve.last().pages))
             .collect();
@@ -96,6 +92,6 @@ mod tests {
         let mut whole = Whole::new(vec![1e8, 2e8], Duration::ZERO);
         whole.cycle(Vec::new(), pages(5));
         whole.pass(Duration::from_secs(1), pages(5));
-        assert_eq!(whole.stretches().samples(), 0);
+        assert_eq!(whole.stretches.samples(), 0);
     }
 }

@@ -91,14 +91,18 @@ fn processes() -> Vec<Process> {
     std::fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
 }
 
-/// Returns true if no process of the jobs is stopped, and no group is frozen.
+/// Returns true if every job has a process and none that is stopped, and no group is frozen or limited.
 fn all_run(jobs: &[i32], groups: &[PathBuf]) -> bool {
-    let stopped = |process: &Process| jobs.contains(&process.session) && process.state == 'T';
-    let frozen = |group: &PathBuf| {
-        let text = std::fs::read_to_string(group.join("cgroup.events")).unwrap_or_default();
-        text.contains("frozen 1")
+    let is_free = |group: &PathBuf| {
+        let read = |file: &str| std::fs::read_to_string(group.join(file)).unwrap_or_default();
+        let is_unlimited = |file: &str| ["", "max"].contains(&read(file).trim());
+        let limits = ["memory.max", "memory.high"];
+        !read("cgroup.events").contains("frozen 1") && limits.into_iter().all(is_unlimited)
     };
-    !processes().iter().any(stopped) && !groups.iter().any(frozen)
+    let all = processes();
+    let of = |job: &i32| all.iter().filter(|process| process.session == *job).collect::<Vec<_>>();
+    let runs = |job: &i32| !of(job).is_empty() && of(job).iter().all(|process| process.state != 'T');
+    jobs.iter().all(runs) && groups.iter().all(is_free)
 }
 
 fn table(folder: &Path, groups: Option<&Group>) -> PathBuf {
@@ -184,7 +188,7 @@ fn at_any_moment(killed: Killed) {
     let mut random = Rng::new(vellum_random::test_seed(None));
     let asked = std::env::var(KILLS_ENV).ok().map(|text| text.parse().expect("VELLUM_KILLS is a number"));
     let kills: usize = asked.unwrap_or(KILLS);
-    let groups = Group::of_groups().ok();
+    let groups = Group::of_groups_with_memory().or_else(|_| Group::of_groups()).ok();
     if groups.is_none() {
         println!("without groups: no control group of version 2 can be made here");
     }

@@ -25,13 +25,9 @@ fn every_kind_of_plot_fits_the_requested_size() {
     let place = tempfile::tempdir().unwrap();
     let file = observations(place.path());
     for kind in ["order", "histogram", "ecdf", "pairs"] {
-        for (width, height) in [(80, 24), (120, 40), (50, 20)] {
-            let (w, h) = (width.to_string(), height.to_string());
-            let text = out(&plot(&[text(&file), "-p", kind, "--width", &w, "--height", &h]));
-            assert!(text.lines().all(|line| line.chars().count() <= width), "{kind} {width}:\n{text}");
-            assert!(text.lines().count() <= height, "{kind} {height}:\n{text}");
-            assert!(!text.contains('\x1b'), "colour where there is no terminal");
-        }
+        let text = out(&plot(&[text(&file), "-p", kind, "--width", "50", "--height", "20"]));
+        assert!(text.lines().all(|line| line.chars().count() <= 50), "{kind}:\n{text}");
+        assert!(text.lines().count() <= 20 && !text.contains('\x1b'), "{kind}:\n{text}");
     }
 }
 

@@ -277,11 +277,6 @@ fn alarms(series: impl Fn(u64) -> (Vec<u64>, Vec<f64>)) -> Vec<(u64, f64)> {
     (1000..1100).filter_map(alarm).collect()
 }
 
-fn assert_quiet(what: &str, series: impl Fn(u64) -> (Vec<u64>, Vec<f64>)) {
-    let alarms = alarms(series);
-    assert!(alarms.len() <= ALARMS_MAX, "{what}, (seed, hertz): {alarms:?}");
-}
-
 /// Values as the walls of observations that follow each other.
 fn in_time(values: Vec<f64>) -> (Vec<u64>, Vec<f64>) {
     let mut now = 5_000.0;
@@ -295,65 +290,57 @@ fn in_time(values: Vec<f64>) -> (Vec<u64>, Vec<f64>) {
 /// The number of observations of 100 µs in the quiet series.
 const QUIET: usize = 3000;
 
+type Starts = (Vec<u64>, Vec<f64>);
+
 #[test]
-fn noise_has_no_beat() {
-    let around = |noise: Vec<f64>| noise.iter().map(|z| 1e5 + 5e3 * z).collect();
-    let heavy = |noise: &mut Noise| 1e5 + 1e3 * noise.pareto(1.1).min(1e5);
-    assert_quiet("white", |seed| in_time(around(Noise::new(seed).white(QUIET))));
-    assert_quiet("heavy-tailed", |seed| {
+fn series_without_a_beat_have_none() {
+    let around = |noise: Vec<f64>| in_time(noise.iter().map(|z| 1e5 + 5e3 * z).collect());
+    let each = |seed, next: &mut dyn FnMut(&mut Noise) -> f64| {
         let mut noise = Noise::new(seed);
-        in_time((0..QUIET).map(|_| heavy(&mut noise)).collect())
-    });
-    for follow in [0.5, 0.95, 0.999] {
-        assert_quiet("following", |seed| in_time(around(Noise::new(seed).following(QUIET, follow))));
+        in_time((0..QUIET).map(|_| next(&mut noise)).collect())
+    };
+    let quiet: [(&str, &dyn Fn(u64) -> Starts); 9] = [
+        ("white", &|seed| around(Noise::new(seed).white(QUIET))),
+        ("heavy-tailed", &|seed| each(seed, &mut |noise| 1e5 + 1e3 * noise.pareto(1.1).min(1e5))),
+        ("follows 0.5", &|seed| around(Noise::new(seed).following(QUIET, 0.5))),
+        ("follows 0.95", &|seed| around(Noise::new(seed).following(QUIET, 0.95))),
+        ("follows 0.999", &|seed| around(Noise::new(seed).following(QUIET, 0.999))),
+        ("disturbances", &|seed| {
+            Machine::new(seed, 100.0, 0.5).random(1000.0, 20.0).random(50.0, 1000.0).run(0.02)
+        }),
+        ("bursts", &|seed| {
+            let mut machine = Machine::new(seed, 100.0, 0.5);
+            let mut at = 0.0;
+            while at < 0.5e9 {
+                at += 2e7 * machine.noise.exponential();
+                for _ in 0..(20.0 * machine.noise.exponential()) as u32 {
+                    let (when, span) = (at + 5e6 * machine.noise.unit(), 2e4 * machine.noise.pareto(1.5));
+                    machine.disturbances.push((when, span));
+                }
+            }
+            machine.run(0.02)
+        }),
+        ("a level that jumps", &|seed| {
+            let mut level = 0.0;
+            each(seed, &mut |noise| {
+                if noise.unit() < 0.003 {
+                    level = 0.3 * noise.normal();
+                }
+                1e5 * (1.0 + level + 0.05 * noise.normal()).max(0.1)
+            })
+        }),
+        ("a level that walks", &|seed| {
+            let mut level = 0.0;
+            each(seed, &mut |noise| {
+                level += 0.005 * noise.normal();
+                1e5 * (level + 0.05 * noise.normal()).exp()
+            })
+        }),
+    ];
+    for (what, series) in quiet {
+        let alarms = alarms(series);
+        assert!(alarms.len() <= ALARMS_MAX, "{what}, (seed, hertz): {alarms:?}");
     }
-}
-
-#[test]
-fn disturbances_at_random_have_no_beat() {
-    let machine = |seed| Machine::new(seed, 100.0, 0.5).random(1000.0, 20.0).random(50.0, 1000.0);
-    assert_quiet("disturbances", |seed| machine(seed).run(0.02));
-}
-
-#[test]
-fn bursts_at_random_have_no_beat() {
-    let machine = |seed| {
-        let mut machine = Machine::new(seed, 100.0, 0.5);
-        let mut at = 0.0;
-        while at < 0.5e9 {
-            at += 2e7 * machine.noise.exponential();
-            for _ in 0..(20.0 * machine.noise.exponential()) as u32 {
-                let (when, span) = (at + 5e6 * machine.noise.unit(), 2e4 * machine.noise.pareto(1.5));
-                machine.disturbances.push((when, span));
-            }
-        }
-        machine
-    };
-    assert_quiet("disturbances", |seed| machine(seed).run(0.02));
-}
-
-#[test]
-fn a_level_that_jumps_or_walks_has_no_beat() {
-    let jumps = |noise: &mut Noise| {
-        let mut level = 0.0;
-        let mut next = || {
-            if noise.unit() < 0.003 {
-                level = 0.3 * noise.normal();
-            }
-            1e5 * (1.0 + level + 0.05 * noise.normal()).max(0.1)
-        };
-        (0..QUIET).map(|_| next()).collect()
-    };
-    let walks = |noise: &mut Noise| {
-        let mut level = 0.0;
-        let mut next = || {
-            level += 0.005 * noise.normal();
-            1e5 * (level + 0.05 * noise.normal()).exp()
-        };
-        (0..QUIET).map(|_| next()).collect()
-    };
-    assert_quiet("jumps", |seed| in_time(jumps(&mut Noise::new(seed))));
-    assert_quiet("walks", |seed| in_time(walks(&mut Noise::new(seed))));
 }
 
 #[test]

@@ -43,7 +43,7 @@ enum Counted {
 impl Watcher {
     pub(super) fn advance(&mut self, events: &mut Vec<Event>) -> Result<Duration, WatchError> {
         if let Some(cycle) = &self.cycle {
-            let since = self.job.clock().saturating_sub(cycle.began);
+            let since = self.job.clock.saturating_sub(cycle.began);
             let early = since < self.window(cycle.next).mul_f64(NEARLY);
             if !early || self.age_due_in().is_some_and(|due| due.is_zero()) {
                 self.look(early, events)?;
@@ -99,7 +99,7 @@ impl Watcher {
         let of_window = match &self.cycle {
             Some(cycle) => {
                 let end = cycle.began + self.window(cycle.next);
-                self.wall(end.saturating_sub(self.job.clock()))
+                self.wall(end.saturating_sub(self.job.clock))
             }
             None => WAIT_MIN,
         };
@@ -120,14 +120,14 @@ impl Watcher {
     /// Wall-clock time until a look is due for an age, which no look of the cycle will give.
     fn age_due_in(&self) -> Option<Duration> {
         let cycle = self.cycle.as_ref()?;
-        let window = (cycle.began + self.window(cycle.next)).saturating_sub(self.job.clock());
+        let window = (cycle.began + self.window(cycle.next)).saturating_sub(self.job.clock);
         self.ages.due_in(self.elapsed(), Some(self.wall(window)))
     }
     /// True if the job runs so little that the next window is further off than the longest age, and all ages
     /// are measured.
     fn is_in_vain(&self) -> bool {
         let Some(cycle) = &self.cycle else { return false };
-        let window = (cycle.began + self.window(cycle.next)).saturating_sub(self.job.clock());
+        let window = (cycle.began + self.window(cycle.next)).saturating_sub(self.job.clock);
         let past = self.ages.are_past(self.elapsed());
         past && AGES.last().is_some_and(|longest| self.wall(window) > *longest)
     }
@@ -163,7 +163,7 @@ impl Watcher {
         self.source.kind().looks() == u32::MAX
     }
     fn next_windows(&self) -> u32 {
-        let half = self.job.clock() / 2;
+        let half = self.job.clock / 2;
         let fitting = (FIRST_LOOKS..self.options.windows).take_while(|window| self.window(*window) <= half);
         FIRST_LOOKS + fitting.count() as u32
     }
@@ -172,13 +172,13 @@ impl Watcher {
     }
     fn size(&self) -> Size {
         // Its present memory, with the huge pages of the last look.
-        let resident: Bytes = self.job.members().values().map(|member| member.resident).sum();
+        let resident: Bytes = self.job.members.values().map(|member| member.resident).sum();
         let huge = self.latest.huge.0 as f64 / self.latest.resident.0.max(1) as f64;
         let referenced = self.history.mean().map(|curve| curve.last().pages);
         let entries = entries(resident, Bytes((resident.0 as f64 * huge) as u64));
         Size {
             entries,
-            processes: self.job.members().len() as f64,
+            processes: self.job.members.len() as f64,
             imposed: REARM.mul_f64(referenced.unwrap_or(entries).min(entries)),
         }
     }
@@ -223,12 +223,12 @@ impl Watcher {
         let sum = done.count;
         self.budget.counted(entries(sum.resident, sum.huge), done.spent.cpu);
         self.latest = sum;
-        let by_calls = self.job.members().keys().filter_map(|pid| transferred(*pid));
+        let by_calls = self.job.members.keys().filter_map(|pid| transferred(*pid));
         let (read, written) = by_calls.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         self.transferred = self.transferred.max(Bytes(read + written));
         self.read = self.read.max(Bytes(read));
         self.read_before.get_or_insert(Bytes(read));
-        self.charged.look(self.job.target(), self.job.members().keys().copied());
+        self.charged.look(&self.job.target, self.job.members.keys().copied());
         self.peak = self.peak.max(sum.resident + sum.swapped);
         let private = sum.resident.0.saturating_sub(sum.shared.0);
         let untouched = Bytes(private.saturating_sub(sum.referenced.0));
@@ -298,11 +298,11 @@ impl Watcher {
     /// The job's time halfway between its last update and now, because pages were visited one by one in
     /// between.
     pub(super) fn midway(&mut self, events: &mut Vec<Event>) -> Duration {
-        let before = self.job.clock();
+        let before = self.job.clock;
         let mut more = self.job.update(false);
         self.note(&mut more);
         events.append(&mut more);
-        before + self.job.clock().saturating_sub(before) / 2
+        before + self.job.clock.saturating_sub(before) / 2
     }
     pub(super) fn end_cycle(&mut self, events: &mut Vec<Event>) {
         self.impose();
@@ -320,7 +320,7 @@ impl Watcher {
         question: impl FnOnce(&mut dyn Source, &[Pid]) -> Result<Done, SourceError>,
     ) -> Result<Option<Done>, WatchError> {
         let pids: Vec<Pid> =
-            self.job.members().iter().filter(|(_, member)| member.open).map(|(pid, _)| *pid).collect();
+            self.job.members.iter().filter(|(_, member)| member.open).map(|(pid, _)| *pid).collect();
         let done = match question(self.source.as_mut(), &pids) {
             Ok(done) => done,
             Err(SourceError::Spoiled(why)) => {

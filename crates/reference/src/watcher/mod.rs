@@ -126,13 +126,13 @@ pub struct Watcher {
     budget: Budget,
     latest: Count,
     peak: Bytes,
-    most_processes: u64,
-    /// The most that its processes had read and written by calls at any look.
-    transferred: Bytes,
+    pub(super) most_processes: u64,
+    /// The most that its processes had read and written by calls at any look, files and pipes alike.
+    pub(super) transferred: Bytes,
     /// The most that they had read by calls, and what they had at the first look.
     read: Bytes,
     read_before: Option<Bytes>,
-    charged: Charged,
+    pub(super) charged: Charged,
     growth: Growth,
     correction: f64,
     longest_stall: Duration,
@@ -194,7 +194,7 @@ impl Watcher {
         self.note(&mut events);
         self.learn_rate();
         self.account();
-        let wait = if self.job.members().is_empty() {
+        let wait = if self.job.members.is_empty() {
             self.end_cycle(&mut events);
             events.push(Event::Ended);
             self.ended = true;
@@ -213,9 +213,9 @@ impl Watcher {
     /// Ends the watch: the looks of the running cycle become a sample.
     pub fn finish(&mut self) {
         self.end_cycle(&mut Vec::new());
-        self.whole.pass(self.job.clock(), self.held());
+        self.whole.pass(self.job.clock, self.held());
         self.job.update(false);
-        self.ended |= self.job.members().is_empty();
+        self.ended |= self.job.members.is_empty();
     }
 
     /// The samples so far.
@@ -257,25 +257,25 @@ impl Watcher {
 
     /// Its target.
     pub fn target(&self) -> &Target {
-        self.job.target()
+        &self.job.target
     }
 
     /// The job's processes, by their names.
     pub fn processes(&self) -> impl Iterator<Item = (Pid, &str)> {
-        self.job.members().iter().map(|(pid, member)| (*pid, member.name.as_str()))
+        self.job.members.iter().map(|(pid, member)| (*pid, member.name.as_str()))
     }
 
     /// The job's user CPU time since the watch began.
     pub fn clock(&self) -> Duration {
-        self.job.clock()
+        self.job.clock
     }
 
     /// First references for each nanosecond of user CPU time, in pages: the kernel's minor faults, or the
     /// growth of resident memory if that is more, as where a fault brings a huge page. Pages resident already
     /// cause neither, so these come whatever the memory.
     pub fn first_references(&self) -> f64 {
-        let clock = self.job.clock().as_nanos() as f64;
-        let pages = self.job.minor_faults().max(self.job.grown().0 / PAGE_BYTES);
+        let clock = self.job.clock.as_nanos() as f64;
+        let pages = self.job.minor_faults.max(self.job.grown.0 / PAGE_BYTES);
         if clock > 0.0 { pages as f64 / clock } else { 0.0 }
     }
 
@@ -283,7 +283,7 @@ impl Watcher {
     pub fn resident(&self) -> Bytes {
         let resident_of = |member: &crate::job::Member| member.resident;
         match self.latest.resident {
-            Bytes(0) => self.job.members().values().map(resident_of).sum(),
+            Bytes(0) => self.job.members.values().map(resident_of).sum(),
             counted => counted,
         }
     }
@@ -293,22 +293,13 @@ impl Watcher {
         self.latest
     }
 
-    /// The most that its processes had read and written by calls at any look, files and pipes alike.
-    pub(super) fn transferred(&self) -> Bytes {
-        self.transferred
-    }
-
     pub(super) fn read_since(&self) -> Bytes {
         Bytes(self.read.0.saturating_sub(self.read_before.unwrap_or_default().0))
     }
 
-    pub(super) fn charged(&self) -> &Charged {
-        &self.charged
-    }
-
     /// True if it runs and has become larger lately.
     pub fn is_growing(&self) -> bool {
-        !self.ended && self.growth.is_growing(self.job.clock(), self.peak)
+        !self.ended && self.growth.is_growing(self.job.clock, self.peak)
     }
 
     /// By what the curve was corrected; 1 if it was not.
@@ -325,17 +316,13 @@ impl Watcher {
     /// the last look was.
     fn held(&self) -> Bytes {
         let (once, twice) = (self.latest.resident.0 as f64, self.latest.twice.0 as f64);
-        let resident = self.job.resident();
+        let resident = self.job.resident;
         if twice > 0.0 { Bytes((resident.0 as f64 * once / (once + twice)) as u64) } else { resident }
-    }
-
-    pub(super) fn most_processes(&self) -> u64 {
-        self.most_processes
     }
 
     /// The most resident and swapped memory that was seen at any time.
     pub fn peak(&self) -> Bytes {
-        if self.peak == Bytes(0) { self.job.resident() } else { self.peak }
+        if self.peak == Bytes(0) { self.job.resident } else { self.peak }
     }
 
     /// In which pages the answer is.
@@ -360,7 +347,7 @@ impl Watcher {
 
     /// Its cost.
     pub fn cost(&self) -> Cost {
-        let clock = self.job.clock().as_secs_f64();
+        let clock = self.job.clock.as_secs_f64();
         let wall = self.elapsed();
         let spent = self.budget.spent();
         Cost {
@@ -375,7 +362,7 @@ impl Watcher {
 
     /// All the time watched, in stretches; before the first cycle has ended, its looks so far.
     pub(super) fn stretches(&self) -> History {
-        match self.whole.stretches() {
+        match &self.whole.stretches {
             none if none.samples() == 0 => self.known(),
             some => some.clone(),
         }
@@ -384,12 +371,12 @@ impl Watcher {
     fn account(&mut self) {
         let resident = self.held();
         // What several processes share is not known before a look.
-        if self.latest.resident > Bytes(0) || self.job.members().len() < 2 {
+        if self.latest.resident > Bytes(0) || self.job.members.len() < 2 {
             self.peak = self.peak.max(resident + self.latest.swapped);
-            self.growth.note(self.job.clock(), self.peak);
+            self.growth.note(self.job.clock, self.peak);
         }
-        self.most_processes = self.most_processes.max(self.job.members().len() as u64);
-        self.whole.pass(self.job.clock(), resident);
+        self.most_processes = self.most_processes.max(self.job.members.len() as u64);
+        self.whole.pass(self.job.clock, resident);
     }
 
     fn note(&mut self, events: &mut Vec<Event>) {
@@ -401,7 +388,7 @@ impl Watcher {
                 // from then on.
                 Event::Executed { pid, .. } => {
                     self.source.discard(*pid);
-                    another |= self.job.members().len() == 1;
+                    another |= self.job.members.len() == 1;
                 }
                 _ => {}
             }
@@ -409,7 +396,7 @@ impl Watcher {
         if another {
             (self.cycle, self.ages, self.budget.cycles) = (None, Ages::default(), 0);
             self.history.restart();
-            self.whole = Whole::new(self.history.windows().to_vec(), self.job.clock());
+            self.whole = Whole::new(self.history.windows().to_vec(), self.job.clock);
             (self.peak, self.transferred, self.latest) = (Bytes(0), Bytes(0), Count::default());
             (self.read, self.read_before) = (Bytes(0), None);
             (self.charged, self.growth) = (Charged::default(), Growth::default());
@@ -421,9 +408,9 @@ impl Watcher {
         let (at, clock) = self.rated;
         let wall = at.elapsed();
         if wall >= RATE_OVER {
-            let now = self.job.clock().saturating_sub(clock).as_secs_f64() / wall.as_secs_f64();
+            let now = self.job.clock.saturating_sub(clock).as_secs_f64() / wall.as_secs_f64();
             self.rate += RATE_NEWEST * (now - self.rate);
-            self.rated = (Instant::now(), self.job.clock());
+            self.rated = (Instant::now(), self.job.clock);
         }
     }
 
@@ -438,7 +425,7 @@ impl Watcher {
     }
 
     fn passed(&self) -> Passed {
-        Passed { clock: self.job.clock(), wall: self.elapsed() }
+        Passed { clock: self.job.clock, wall: self.elapsed() }
     }
 
     /// Resident memory not touched for each measured age of [`AGES`], in rising order.

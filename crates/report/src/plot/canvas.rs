@@ -29,22 +29,14 @@ struct Cell {
 /// Cells, from the top left.
 #[derive(Debug)]
 pub(crate) struct Canvas {
-    width: usize,
-    height: usize,
+    pub(crate) width: usize,
+    pub(crate) height: usize,
     cells: Vec<Cell>,
 }
 
 impl Canvas {
     pub(crate) fn new(width: usize, height: usize) -> Self {
         Self { width, height, cells: vec![Cell::default(); width * height] }
-    }
-
-    pub(crate) fn width(&self) -> usize {
-        self.width
-    }
-
-    pub(crate) fn height(&self) -> usize {
-        self.height
     }
 
     /// The dot nearest to a place (both coordinates from 0 to 1, from the left and from below); `None` for

@@ -160,7 +160,7 @@ fn draw_marks(canvas: &mut Canvas, marks: &[Mark], (x, y): (&Axis, &Axis), colou
             }
             Mark::Rule(ink @ Ink::Zero, level) => {
                 let Some((_, row)) = canvas.cell((0.0, y.place(*level))) else { continue };
-                for column in 0..canvas.width() {
+                for column in 0..canvas.width {
                     if canvas.is_free((column, row)) {
                         canvas.put((column, row), ZERO, *ink);
                     }
@@ -173,18 +173,18 @@ fn draw_marks(canvas: &mut Canvas, marks: &[Mark], (x, y): (&Axis, &Axis), colou
 
 /// Draws observations as dots. If most of those in a cell have one cause, its letter replaces the dots.
 fn draw_dots(canvas: &mut Canvas, dots: impl Iterator<Item = (Ink, (f64, f64))>) {
-    let mut counts = vec![[0u32; CLASSES]; canvas.width() * canvas.height()];
+    let mut counts = vec![[0u32; CLASSES]; canvas.width * canvas.height];
     for (ink, place) in dots {
         let Some((column, row)) = canvas.cell(place) else { continue };
         let cause = if let Ink::Cause(cause) = ink { Some(cause) } else { None };
-        counts[row * canvas.width() + column][class(cause)] += 1;
+        counts[row * canvas.width + column][class(cause)] += 1;
         canvas.dot(place, Ink::Series(0));
     }
     for (cell, counts) in counts.iter().enumerate() {
         let most = Cause::ALL.into_iter().max_by_key(|cause| counts[class(Some(*cause))]);
         let prevails = |cause: &Cause| counts[class(Some(*cause))] >= counts[0].max(1);
         if let Some(cause) = most.filter(prevails) {
-            canvas.put((cell % canvas.width(), cell / canvas.width()), letter(cause), Ink::Cause(cause));
+            canvas.put((cell % canvas.width, cell / canvas.width), letter(cause), Ink::Cause(cause));
         }
     }
 }
@@ -196,11 +196,11 @@ fn draw_bars(canvas: &mut Canvas, ink: Ink, boxes: &[Box], (x, y): (&Axis, &Axis
         Ink::Cause(cause) if !colour => Some(letter(cause)),
         _ => None,
     };
-    let eighths = |value: f64| (y.place(value) * 8.0 * canvas.height() as f64).round() as usize;
+    let eighths = |value: f64| (y.place(value) * 8.0 * canvas.height as f64).round() as usize;
     let heights: Vec<(usize, usize)> =
         boxes.iter().map(|one| (eighths(one.low), eighths(one.high))).collect();
-    let wide = canvas.width() as f64;
-    let mut columns: Vec<Option<(usize, usize)>> = vec![None; canvas.width()];
+    let wide = canvas.width as f64;
+    let mut columns: Vec<Option<(usize, usize)>> = vec![None; canvas.width];
     for (one, (low, high)) in boxes.iter().zip(heights) {
         let first = (x.place(one.left) * wide).round() as usize;
         let end = ((x.place(one.right) * wide).round() as usize).max(first + 1);

@@ -1,5 +1,3 @@
-//! Tests that run while no other test runs: they change settings of the whole kernel, or measure shares of
-//! time.
+//! Tests that run while no other test runs: they measure shares of time.
 
-mod groups;
 mod working_set;
