@@ -55,6 +55,23 @@ pub(crate) struct Choice {
     pub(crate) select: Vec<String>,
 }
 
+/// A selection by name, too.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Named {
+    /// Only entries whose name matches this regular expression.
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    grep: Option<Regex>,
+
+    #[command(flatten)]
+    choice: Choice,
+}
+
+impl Named {
+    pub(crate) fn filter(&self) -> Filter {
+        self.choice.filter(self.grep.as_ref())
+    }
+}
+
 impl Input {
     /// Passes every entry of every file to `take`, in order.
     pub(crate) fn each(&self, mut take: impl FnMut(Entry) -> Result<(), Failure>) -> Result<(), Failure> {

@@ -67,10 +67,8 @@ fn swap(limits: &Limits) -> Row {
 
 fn page_out() -> Row {
     let row = Row::works(Section::Limits, "page-out", "govern has idle memory of jobs paged out");
-    if vellum_governor::may_page_out() {
-        return row;
-    }
-    row.falls_back(
+    row.unless(
+        vellum_governor::may_page_out(),
         "advice and suspension, or memory.reclaim of a group that may be written to",
         "CAP_SYS_NICE and CAP_SYS_PTRACE are not both in force",
         "run govern as root",

@@ -125,7 +125,7 @@ impl Tried {
     fn row(&self, mask: Caps) -> Row {
         let row = Row::works(Section::Memory, self.name, self.what);
         if mask.contains(self.one) {
-            return masked(row, self.instead);
+            return row.falls_back(self.instead, "VELLUM_MASK names it", "unset VELLUM_MASK");
         }
         match (self.attempt)() {
             Ok(()) => row,
@@ -142,10 +142,6 @@ fn since(version: &str) -> String {
         "Linux {version} or later; in a container, a seccomp profile that allows it (docker, podman: --security-opt \
          seccomp=FILE)"
     )
-}
-
-fn masked(row: Row, instead: &str) -> Row {
-    row.falls_back(instead, "VELLUM_MASK names it", "unset VELLUM_MASK")
 }
 
 /// The place of the store, chosen as programs choose it.
@@ -192,10 +188,8 @@ fn with_policy(row: Row, policy: &str) -> Row {
 
 fn address_space() -> Row {
     let row = Row::works(Section::Memory, "address-space", "address space is reserved ahead of need");
-    if !limits::address_space_is_accounted() {
-        return row;
-    }
-    row.falls_back(
+    row.unless(
+        !limits::address_space_is_accounted(),
         "it is mapped when it is needed: large blocks grow in place less often",
         "RLIMIT_AS or RLIMIT_DATA is set, or vm.overcommit_memory is 2",
         "ulimit -v unlimited; ulimit -d unlimited; sysctl vm.overcommit_memory=0",
@@ -208,10 +202,8 @@ fn map_entries() -> Row {
         return row.not_shown(format!("{MAP_COUNT} cannot be read"));
     };
     let row = Row { what: format!("a process may have {} mappings", count(most)), ..row };
-    if most >= MAP_COUNT_USUAL {
-        return row;
-    }
-    row.falls_back(
+    row.unless(
+        most >= MAP_COUNT_USUAL,
         "blocks are copied instead of moved where entries run out",
         format!("vm.max_map_count is {most}"),
         format!("sysctl vm.max_map_count={MAP_COUNT_USUAL}"),
@@ -220,10 +212,8 @@ fn map_entries() -> Row {
 
 fn variables() -> Row {
     let row = Row::works(Section::Memory, "variables", "VELLUM_ variables are heeded");
-    if !environment::is_secure() {
-        return row;
-    }
-    row.falls_back(
+    row.unless(
+        !environment::is_secure(),
         "they are ignored, as in every program with more rights than its caller (AT_SECURE)",
         "this command has more rights than its caller",
         "remove its set-user-ID bit and file capabilities",

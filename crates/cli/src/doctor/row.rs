@@ -95,6 +95,25 @@ impl Row {
         Row { state: State::FallsBack, instead: Some(instead.to_owned()), why, cure, ..self }
     }
 
+    /// This row, unless the feature does not work.
+    pub(super) fn unless(
+        self,
+        works: bool,
+        instead: &str,
+        why: impl Into<String>,
+        cure: impl Into<String>,
+    ) -> Row {
+        if works { self } else { self.falls_back(instead, why, cure) }
+    }
+
+    /// This row; for an undetermined feature, the reason is `unknown`.
+    pub(super) fn if_known(self, works: Option<bool>, unknown: &str, [instead, why, cure]: [&str; 3]) -> Row {
+        match works {
+            None => self.not_shown(unknown),
+            Some(works) => self.unless(works, instead, why, cure),
+        }
+    }
+
     /// This row, missing and without a fallback.
     pub(super) fn missing(self, instead: &str, why: impl Into<String>, cure: impl Into<String>) -> Row {
         Row { state: State::Missing, ..self.falls_back(instead, why, cure) }

@@ -16,15 +16,6 @@ pub(super) fn profiling() -> Vec<Row> {
     rows
 }
 
-/// The reason why profiles lack the kernel's part, and the remedy.
-fn see_kernel() -> [String; 2] {
-    let setting = setting(PERF_PARANOID).unwrap_or_default();
-    [
-        format!("{PERF_PARANOID} is {setting}, and this user may not profile the kernel"),
-        "sysctl kernel.perf_event_paranoid=1, CAP_PERFMON, or root".to_owned(),
-    ]
-}
-
 fn faults() -> Vec<Row> {
     let row =
         Row::works(Section::Profiling, "fault-events", "page faults are shown one by one (perf_event_open)");
@@ -36,21 +27,19 @@ fn faults() -> Vec<Row> {
     };
     let (got, wanted) = watch.ring_bytes();
     let rings = Row::works(Section::Profiling, "event-rings", format!("rings of {} a processor", size(got)));
-    let rings = match got < wanted {
-        false => rings,
-        true => rings.falls_back(
-            "smaller rings than needed: more faults are counted without their place",
-            format!("RLIMIT_MEMLOCK and kernel.perf_event_mlock_kb allow less than {}", size(wanted)),
-            "ulimit -l unlimited, sysctl kernel.perf_event_mlock_kb, or root",
-        ),
-    };
-    let row = match watch.sees_kernel() {
-        true => row,
-        false => {
-            let [why, cure] = see_kernel();
-            row.falls_back("only those in user mode: not those inside system calls", why, cure)
-        }
-    };
+    let rings = rings.unless(
+        got >= wanted,
+        "smaller rings than needed: more faults are counted without their place",
+        format!("RLIMIT_MEMLOCK and kernel.perf_event_mlock_kb allow less than {}", size(wanted)),
+        "ulimit -l unlimited, sysctl kernel.perf_event_mlock_kb, or root",
+    );
+    let setting = setting(PERF_PARANOID).unwrap_or_default();
+    let row = row.unless(
+        watch.sees_kernel(),
+        "only those in user mode: not those inside system calls",
+        format!("{PERF_PARANOID} is {setting}, and this user may not profile the kernel"),
+        "sysctl kernel.perf_event_paranoid=1, CAP_PERFMON, or root",
+    );
     vec![row, rings]
 }
 
@@ -58,10 +47,8 @@ fn processes() -> Row {
     let what = "counters of your running programs can be read (gc-stat PID)";
     let row = Row::works(Section::Profiling, "other-processes", what);
     let scope = setting(PTRACE_SCOPE).unwrap_or_default();
-    if has_capability(SYS_PTRACE) || matches!(scope.as_str(), "" | "0") {
-        return row;
-    }
-    row.falls_back(
+    row.unless(
+        has_capability(SYS_PTRACE) || matches!(scope.as_str(), "" | "0"),
         "only those of programs that it starts itself (gc-stat -- PROGRAM)",
         format!("{PTRACE_SCOPE} is {scope}"),
         "sysctl kernel.yama.ptrace_scope=0, or run as root",
@@ -109,45 +96,33 @@ fn instructions() -> Row {
 
 fn frequency(governor: Option<&str>) -> Row {
     let row = Row::works(Section::Benchmarks, "frequency", "the processor keeps its frequency");
-    match governor {
-        None => {
-            row.not_shown("/sys/devices/system/cpu/cpu0/cpufreq is not there (usual in virtual machines)")
-        }
-        Some("performance") => row,
-        Some(other) => row.falls_back(
-            "it follows the load: timings vary from run to run",
-            format!("its governor is {other}"),
-            "as root: cpupower frequency-set -g performance",
-        ),
-    }
+    let why = format!("its governor is {}", governor.unwrap_or_default());
+    let cure = "as root: cpupower frequency-set -g performance";
+    let found = ["it follows the load: timings vary from run to run", &why, cure];
+    let unknown = "/sys/devices/system/cpu/cpu0/cpufreq is not there (usual in virtual machines)";
+    row.if_known(governor.map(|governor| governor == "performance"), unknown, found)
 }
 
 fn boost(turbo: Option<bool>) -> Row {
     let row = Row::works(Section::Benchmarks, "boost", "the frequency does not rise above the nominal one");
-    match turbo {
-        None => {
-            row.not_shown("neither intel_pstate/no_turbo nor cpufreq/boost is in /sys/devices/system/cpu")
-        }
-        Some(false) => row,
-        Some(true) => row.falls_back(
-            "it does, and falls when the processor gets warm",
-            "boost is on",
-            "as root: echo 0 > /sys/devices/system/cpu/cpufreq/boost (or 1 to intel_pstate/no_turbo)",
-        ),
-    }
+    let found = [
+        "it does, and falls when the processor gets warm",
+        "boost is on",
+        "as root: echo 0 > /sys/devices/system/cpu/cpufreq/boost (or 1 to intel_pstate/no_turbo)",
+    ];
+    let unknown = "neither intel_pstate/no_turbo nor cpufreq/boost is in /sys/devices/system/cpu";
+    row.if_known(turbo.map(|is_on| !is_on), unknown, found)
 }
 
 fn cores() -> Row {
     let row = Row::works(Section::Benchmarks, "cores", "each processor has its own core");
-    match shares_cores() {
-        None => row.not_shown("/sys/devices/system/cpu/smt/active is not there"),
-        Some(false) => row,
-        Some(true) => row.falls_back(
-            "two processors share a core: what runs on one moves the timings of the other",
-            "/sys/devices/system/cpu/smt/active is 1",
-            "as root: echo off > /sys/devices/system/cpu/smt/control",
-        ),
-    }
+    let found = [
+        "two processors share a core: what runs on one moves the timings of the other",
+        "/sys/devices/system/cpu/smt/active is 1",
+        "as root: echo off > /sys/devices/system/cpu/smt/control",
+    ];
+    let unknown = "/sys/devices/system/cpu/smt/active is not there";
+    row.if_known(shares_cores().map(|shares| !shares), unknown, found)
 }
 
 fn busy(share: Option<f64>) -> Row {

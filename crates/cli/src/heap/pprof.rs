@@ -123,13 +123,13 @@ impl Tables {
 
     fn location(&mut self, level: &Level) -> u64 {
         let module = level.module.as_ref().map_or(0, |module| self.module(module));
-        // A line of an interpreted program has no address: its function and line number identify it.
-        let script = level.functions.first().filter(|_| level.module.is_none());
-        let (name, line) = script.map_or((0, 0), |function| {
-            let name = function.name.as_deref().unwrap_or_default();
-            let id = self.function(name, function.file.as_deref().unwrap_or_default());
-            (id, u64::from(function.line.unwrap_or(0)))
+        let lines = level.functions.iter().map(|function| {
+            let (name, file) = (function.name.as_deref().unwrap_or("?"), function.file.as_deref());
+            (self.function(name, file.unwrap_or_default()), u64::from(function.line.unwrap_or(0)))
         });
+        let lines: Vec<(u64, u64)> = lines.collect();
+        // A line of an interpreted program has no address: its function and line number identify it.
+        let (name, line) = lines.first().filter(|_| level.module.is_none()).copied().unwrap_or_default();
         let key = (module, level.address, name, line);
         if let Some(&known) = self.locations.get(&key) {
             return known;
@@ -137,11 +137,8 @@ impl Tables {
         let number = self.locations.len() as u64 + 1;
         self.locations.insert(key, number);
         let mut message = Message::default().number(1, number).number(2, module).number(3, level.address);
-        for function in &level.functions {
-            let name = function.name.as_deref().unwrap_or("?");
-            let id = self.function(name, function.file.as_deref().unwrap_or_default());
-            let line = u64::from(function.line.unwrap_or(0));
-            message = message.message(4, Message::default().number(1, id).number(2, line));
+        for (function, line) in lines {
+            message = message.message(4, Message::default().number(1, function).number(2, line));
         }
         self.add(4, message);
         number

@@ -11,9 +11,8 @@ use super::status;
 use crate::accounts::{BEAT_HEADS, Beats, LOSS_HEADS, Losses, share, sought};
 use crate::explain::explain;
 use crate::failure::Failure;
-use crate::observations::{Choice, Input, pattern};
+use crate::observations::{Input, Named};
 use crate::screen;
-use regex::Regex;
 use serde::Serialize;
 use vellum_measure::Series;
 use vellum_measure::line::Entry;
@@ -25,12 +24,8 @@ const SCHEMA: &str = "vellum.obs.explain/1";
 /// The options of `vellum obs explain`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
-    /// Only series whose name matches this regular expression.
-    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
-    grep: Option<Regex>,
-
     #[command(flatten)]
-    choice: Choice,
+    named: Named,
 
     /// Write JSON (schema vellum.obs.explain/1) instead of tables.
     #[arg(long)]
@@ -61,7 +56,7 @@ struct Document {
 }
 
 pub(crate) fn obs_explain(args: &Explain) -> Result<u8, Failure> {
-    let filter = args.choice.filter(args.grep.as_ref());
+    let filter = args.named.filter();
     let mut all = Vec::new();
     args.input.each(|entry| {
         let entries = filter.apply(entry).into_iter();

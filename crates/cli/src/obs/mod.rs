@@ -20,8 +20,6 @@ use crate::failure::{FAILED, Failure};
 use crate::observations::{Choice, Input, pattern};
 use clap::{Subcommand, ValueEnum};
 use regex::Regex;
-use std::io::Write;
-use vellum_measure::Series;
 use vellum_measure::filter::{Filter, Ranges};
 use vellum_measure::json;
 use vellum_measure::line::write_entry;
@@ -125,22 +123,15 @@ fn pass(input: &Input, filter: &Filter, to: Format) -> Result<u8, Failure> {
             Ok(written)
         }
         Format::Json => {
-            let series = all_series(input, filter)?;
+            let (series, summaries, _) = input.series(filter)?;
+            if summaries > 0 {
+                say!(
+                    "vellum: summaries left out, as they hold no observations: {summaries}; lines (--to lines) keep them"
+                );
+            }
             json::write(out, &series)?;
             Ok(series.len())
         }
     })?;
     Ok(status(written))
-}
-
-/// All series that pass the filter, with a note on summaries, which are left out.
-fn all_series(input: &Input, filter: &Filter) -> Result<Vec<Series>, Failure> {
-    let (all, summaries, _) = input.series(filter)?;
-    if summaries > 0 {
-        let _ = writeln!(
-            std::io::stderr(),
-            "vellum: summaries left out, as they hold no observations: {summaries}; lines (--to lines) keep them"
-        );
-    }
-    Ok(all)
 }

@@ -12,10 +12,9 @@
 
 use super::status;
 use crate::failure::Failure;
-use crate::observations::{Choice, Input, pattern};
+use crate::observations::{Input, Named};
 use crate::screen;
 use clap::{ArgAction, ValueEnum};
-use regex::Regex;
 use rustix::termios::isatty;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -34,12 +33,8 @@ pub(crate) struct Stat {
     #[arg(short, long, action = ArgAction::Count)]
     outliers: u8,
 
-    /// Only entries whose name matches this regular expression.
-    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
-    grep: Option<Regex>,
-
     #[command(flatten)]
-    choice: Choice,
+    named: Named,
 
     /// The output format (default: a table on a terminal, else lines).
     #[arg(long, value_name = "FORMAT")]
@@ -111,7 +106,7 @@ pub(crate) fn stat(args: &Stat) -> Result<u8, Failure> {
 }
 
 fn each(args: &Stat, mut take: impl FnMut(Row) -> Result<(), Failure>) -> Result<(), Failure> {
-    let filter = args.choice.filter(args.grep.as_ref());
+    let filter = args.named.filter();
     args.input.each(|entry| {
         for entry in filter.apply(entry) {
             figures(entry, args.outliers).map_or(Ok(()), &mut take)?;

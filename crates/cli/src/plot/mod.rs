@@ -9,10 +9,9 @@
 
 use crate::explain::explain;
 use crate::failure::Failure;
-use crate::observations::{Choice, Input, pattern};
+use crate::observations::{Input, Named};
 use crate::screen;
 use clap::{ArgAction, ValueEnum, ValueHint};
-use regex::Regex;
 use std::path::PathBuf;
 use vellum_measure::Series;
 use vellum_report::Output;
@@ -48,12 +47,8 @@ pub(crate) struct PlotArgs {
     #[arg(short, long)]
     zero: bool,
 
-    /// Only entries whose name matches this regular expression.
-    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
-    grep: Option<Regex>,
-
     #[command(flatten)]
-    choice: Choice,
+    named: Named,
 
     /// Write the plot as SVG into this file; "-" is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -120,7 +115,7 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Failure> {
 }
 
 fn chosen(args: &PlotArgs) -> Result<Vec<Series>, Failure> {
-    let filter = args.choice.filter(args.grep.as_ref());
+    let filter = args.named.filter();
     let (found, summaries, read) = args.input.series(&filter)?;
     if found.iter().all(|series| series.observations.is_empty()) {
         let why = match (read, summaries) {
