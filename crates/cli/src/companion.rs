@@ -9,16 +9,6 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use vellum_process::library;
 
-/// A program that is installed with this command.
-#[derive(Debug)]
-struct Companion {
-    program: &'static str,
-    build: &'static str,
-}
-
-const FLEET: Companion = Companion { program: "vellum-fleet", build: "fleet/build" };
-const PAPERS: Companion = Companion { program: "vellum-papers", build: "lab/build" };
-
 /// The arguments of such a subcommand, for the help. The original ones are passed on, as clap drops a leading
 /// `--`.
 #[derive(Debug, clap::Args)]
@@ -31,28 +21,25 @@ pub(crate) struct Passed {
 
 /// `vellum agent`, `recommend` and `plan`. Returns only if the program cannot be started.
 pub(crate) fn fleet() -> Result<u8, Failure> {
-    FLEET.start(1)
+    start("vellum-fleet", "fleet/build", 1)
 }
 
 /// `vellum papers`. Returns only if the program cannot be started.
 pub(crate) fn papers() -> Result<u8, Failure> {
-    PAPERS.start(2)
+    start("vellum-papers", "lab/build", 2)
 }
 
-impl Companion {
-    /// Executes the program, with this command's arguments except the first `without`.
-    fn start(&self, without: usize) -> Result<u8, Failure> {
-        let Companion { program, build } = *self;
-        let Ok(path) = library::find_program(program, build) else {
-            let command = std::env::current_exe().unwrap_or_else(|_| "vellum".into());
-            let command = command.display();
-            return Err(Failure::because(format!(
-                "cannot find {program} beside {command} (build it with {build})"
-            )));
-        };
-        // The program exists, but the system refuses to run it.
-        let error = Command::new(&path).args(std::env::args_os().skip(without)).exec();
-        let path = path.display();
-        Err(Failure::because(format!("cannot start {path}: {error} (build it again with {build})")))
-    }
+/// Executes a program that `build` makes, with this command's arguments except the first `without`.
+fn start(program: &'static str, build: &'static str, without: usize) -> Result<u8, Failure> {
+    let Ok(path) = library::find_program(program, build) else {
+        let command = std::env::current_exe().unwrap_or_else(|_| "vellum".into());
+        let command = command.display();
+        return Err(Failure::because(format!(
+            "cannot find {program} beside {command} (build it with {build})"
+        )));
+    };
+    // The program exists, but the system refuses to run it.
+    let error = Command::new(&path).args(std::env::args_os().skip(without)).exec();
+    let path = path.display();
+    Err(Failure::because(format!("cannot start {path}: {error} (build it again with {build})")))
 }

@@ -88,23 +88,19 @@ impl Freezer {
     pub(crate) fn resume(&mut self, guardian: &Guardian) {
         for (pid, started) in std::mem::take(&mut self.stopped) {
             let _ = signal(pid, started, libc::SIGCONT);
-            guardian.continued(pid);
+            guardian.table().continued(pid);
         }
         if let Some(path) = self.group.take() {
             // A group that is gone has no processes.
             let _ = std::fs::write(&path, "0");
-            guardian.changed_back(&path);
+            guardian.table().changed_back(&path);
         }
-    }
-
-    pub(crate) fn is_suspended(&self) -> bool {
-        !self.stopped.is_empty() || self.group.is_some()
     }
 
     /// Stops a process; `false` if it has ended. The entry of a process that dies is removed at the next
     /// resume.
     fn stop(&mut self, pid: Pid, started: u64, guardian: &Guardian) -> Result<bool, FreezeError> {
-        if self.stopped.get(&pid) != Some(&started) && !guardian.will_stop(pid, started) {
+        if self.stopped.get(&pid) != Some(&started) && !guardian.table().will_stop(pid, started) {
             return Err(FreezeError::NoRoom);
         }
         self.stopped.insert(pid, started);
@@ -119,7 +115,7 @@ impl Freezer {
         if self.group.is_some() {
             return Ok(false);
         }
-        if !guardian.will_change(path, "0") {
+        if !guardian.table().will_change(path, "0") {
             return Err(FreezeError::NoRoom);
         }
         self.group = Some(path.to_path_buf());
@@ -184,7 +180,7 @@ mod tests {
         assert_eq!(before, after, "nothing was forked meanwhile");
         assert!(!freezer.suspend(Roots::Process, &mut known, &guardian).unwrap(), "nothing was left to do");
         freezer.resume(&guardian);
-        assert!(!freezer.is_suspended());
+        assert!(freezer.stopped.is_empty());
         let began = Instant::now();
         while states(&known).contains(&b'T') {
             assert!(began.elapsed() < Duration::from_secs(30), "it does not go on");

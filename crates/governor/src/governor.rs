@@ -125,7 +125,7 @@ impl Governor {
         let advice = AdviceServer::start(&place, others || rustix::process::geteuid().is_root())?;
         let states = StateServer::start(&place)?;
         // Not before the sockets are ours: then no other governor uses the record.
-        let (guardian, recovered) = Guardian::start(place.path())?;
+        let (guardian, recovered) = Guardian::start(&place.path)?;
         let metrics = config.metrics.map(MetricsServer::start).transpose()?;
         let device = setting.device_delay.unwrap_or(DEVICE_DELAY);
         let idle = vellum_reference::IDLE_BUDGET.min(IDLE_BUDGET_OF_ALL / config.jobs.len().max(1) as f64);
@@ -196,7 +196,7 @@ impl Governor {
 
     /// The directory of the sockets.
     pub fn place(&self) -> &Path {
-        self.place.path()
+        &self.place.path
     }
 
     /// The address of the metrics.

@@ -78,7 +78,8 @@ impl Guardian {
         Ok(())
     }
 
-    fn table(&self) -> &Table {
+    /// The record, in which each change is entered before it is made.
+    pub(crate) fn table(&self) -> &Table {
         self.record.table()
     }
 
@@ -98,36 +99,6 @@ impl Guardian {
 
     pub(crate) fn pids(&self) -> [Pid; GUARDIANS] {
         self.pids.map(Pid)
-    }
-
-    /// Records that a process born at `started` is about to be stopped. False if there is no room: then it
-    /// must not be.
-    pub(crate) fn will_stop(&self, pid: Pid, started: u64) -> bool {
-        self.table().will_stop(pid, started)
-    }
-
-    pub(crate) fn continued(&self, pid: Pid) {
-        self.table().continued(pid);
-    }
-
-    /// Records that `path` is about to be changed and was `content`. False if there is no room: then it must
-    /// not be.
-    pub(crate) fn will_change(&self, path: &Path, content: &str) -> bool {
-        self.table().will_change(path, content)
-    }
-
-    /// Records that the control group `path` is about to be made. False if there is no room: then it must
-    /// not be. The group is removed when it is empty and the governor is gone.
-    pub(crate) fn will_make(&self, path: &Path) -> bool {
-        self.table().will_make(path)
-    }
-
-    pub(crate) fn was(&self, path: &Path) -> Option<String> {
-        self.table().was(path)
-    }
-
-    pub(crate) fn changed_back(&self, path: &Path) {
-        self.table().changed_back(path);
     }
 
     fn end(&self) {
@@ -248,7 +219,7 @@ mod tests {
     fn stopped_sleeper(guardian: &Guardian) -> Child {
         let child = Command::new("sleep").arg("100").spawn().unwrap();
         let pid = child.id() as i32;
-        assert!(guardian.will_stop(Pid(pid), started_ticks(pid).unwrap()));
+        assert!(guardian.table().will_stop(Pid(pid), started_ticks(pid).unwrap()));
         // SAFETY: a signal to our own child.
         unsafe { libc::kill(pid, libc::SIGSTOP) };
         until(|| state(pid) == b'T');
@@ -270,7 +241,7 @@ mod tests {
         std::fs::write(&file, "7").unwrap();
         let guardian = alone();
         let mut child = stopped_sleeper(&guardian);
-        assert!(guardian.will_change(&file, "max"));
+        assert!(guardian.table().will_change(&file, "max"));
         let pid = child.id() as i32;
         // As if the governor died: its end closes, and nothing else of it happens.
         // SAFETY: the descriptor is closed once: the value that owns it is forgotten.
@@ -288,13 +259,13 @@ mod tests {
         let guardian = alone();
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         let pid = child.id() as i32;
-        assert!(guardian.will_stop(Pid(pid), started_ticks(pid).unwrap() + 1));
+        assert!(guardian.table().will_stop(Pid(pid), started_ticks(pid).unwrap() + 1));
         // SAFETY: a signal to our own child.
         unsafe { libc::kill(pid, libc::SIGSTOP) };
         until(|| state(pid) == b'T');
         guardian.table().undo(false);
         assert_eq!(state(pid), b'T');
-        guardian.continued(Pid(pid));
+        guardian.table().continued(Pid(pid));
         assert_eq!(guardian.table().undo(false), Recovered::default(), "its entry is gone");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -303,12 +274,12 @@ mod tests {
     #[test]
     fn what_has_no_room_is_refused() {
         let guardian = alone();
-        assert!(!guardian.will_change(Path::new(&"x".repeat(PATH_BYTES)), "max"));
+        assert!(!guardian.table().will_change(Path::new(&"x".repeat(PATH_BYTES)), "max"));
         let file = Path::new("/nowhere/at/all");
-        assert!(guardian.will_change(file, "1") && guardian.will_change(file, "2"));
-        assert_eq!(guardian.was(file).as_deref(), Some("1"), "what it was at first counts");
-        guardian.changed_back(file);
-        assert_eq!(guardian.was(file), None);
+        assert!(guardian.table().will_change(file, "1") && guardian.table().will_change(file, "2"));
+        assert_eq!(guardian.table().was(file).as_deref(), Some("1"), "what it was at first counts");
+        guardian.table().changed_back(file);
+        assert_eq!(guardian.table().was(file), None);
     }
 
     #[test]
@@ -319,7 +290,7 @@ mod tests {
         let (guardian, found) = Guardian::start(place.path()).unwrap();
         assert_eq!(found, Recovered::default());
         let mut child = stopped_sleeper(&guardian);
-        assert!(guardian.will_change(&file, "max") && guardian.will_make(&group));
+        assert!(guardian.table().will_change(&file, "max") && guardian.table().will_make(&group));
         std::fs::create_dir(&group).unwrap();
         std::fs::write(group.join("busy"), "").unwrap();
         // As if all three were killed.

@@ -179,7 +179,7 @@ impl Job {
         let job = self.config.name.clone();
         if let Some(parent) = given.group {
             let path = parent.join(format!("vellum-{job}"));
-            let recorded = guardian.will_make(&path);
+            let recorded = guardian.table().will_make(&path);
             self.made = recorded && (path.is_dir() || std::fs::create_dir(&path).is_ok());
             self.group = self.made.then_some(path);
         }
@@ -436,9 +436,7 @@ impl Job {
     }
 
     pub(crate) fn resume(&mut self, guardian: &Guardian, events: &mut Vec<Event>) {
-        if self.freezer.is_suspended() {
-            self.freezer.resume(guardian);
-        }
+        self.freezer.resume(guardian);
         if let Some(after) = self.resumed() {
             events.push(Event::Resumed { job: self.config.name.clone(), after_seconds: after.as_secs_f64() });
         }

@@ -48,7 +48,7 @@ impl Keeper {
         let guarded = self
             .guardian
             .as_ref()
-            .is_some_and(|guardian| guardian.is_alive() && guardian.will_change(file, before));
+            .is_some_and(|guardian| guardian.is_alive() && guardian.table().will_change(file, before));
         if !guarded {
             return Err(io::Error::other("there is no guardian that would put it back"));
         }
@@ -56,7 +56,7 @@ impl Keeper {
         let done = written.map(|()| work());
         let back = std::fs::write(file, before);
         if let (Ok(()), Some(guardian)) = (&back, &self.guardian) {
-            guardian.changed_back(file);
+            guardian.table().changed_back(file);
         }
         back.and(done)
     }

@@ -42,7 +42,7 @@ pub enum PlaceError {
 /// The directory; its sockets are removed with it.
 #[derive(Debug)]
 pub(crate) struct Place {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     made: bool,
 }
 
@@ -71,10 +71,6 @@ impl Place {
             Err(source) => return Err(PlaceError::Make { path, source }),
         };
         if is_ours(&path) { Ok(Place { path, made }) } else { Err(PlaceError::NotOurs(path)) }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(crate) fn advice(&self) -> PathBuf {
@@ -153,7 +149,7 @@ mod tests {
     fn a_stale_socket_is_replaced_and_a_living_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::make(Some(&folder.path().join("v"))).unwrap();
-        let path = state_socket(place.path());
+        let path = state_socket(&place.path);
         let first = place.listen(&path, SocketType::STREAM, 0o600).unwrap();
         let taken = place.listen(&path, SocketType::STREAM, 0o600).unwrap_err();
         assert!(matches!(taken, PlaceError::Taken(_)), "{taken}");
@@ -161,7 +157,7 @@ mod tests {
         let second = place.listen(&path, SocketType::STREAM, 0o600).unwrap();
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         drop(Listening { socket: second, path });
-        let directory = place.path().to_path_buf();
+        let directory = place.path.clone();
         drop(place);
         assert!(!directory.exists(), "what was made is removed");
     }

@@ -213,7 +213,8 @@ impl Table {
         }
     }
 
-    /// Records that a process born at `started` is about to be stopped. False if there is no room.
+    /// Records that a process born at `started` is about to be stopped. False if there is no room: then it
+    /// must not be.
     pub(crate) fn will_stop(&self, pid: Pid, started: u64) -> bool {
         let free = self.stopped.iter().find(|entry| entry.pid.load(Ordering::Relaxed) == 0);
         free.is_some_and(|entry| {
@@ -229,12 +230,14 @@ impl Table {
         }
     }
 
-    /// Records that `path` is about to be changed and was `content`. False if there is no room.
+    /// Records that `path` is about to be changed and was `content`. False if there is no room: then it must
+    /// not be.
     pub(crate) fn will_change(&self, path: &Path, content: &str) -> bool {
         self.enter(CHANGED, path, content)
     }
 
-    /// Records that the control group `path` is about to be made. False if there is no room.
+    /// Records that the control group `path` is about to be made. False if there is no room: then it must
+    /// not be. The group is removed when it is empty and the governor is gone.
     pub(crate) fn will_make(&self, path: &Path) -> bool {
         self.enter(MADE, path, "")
     }

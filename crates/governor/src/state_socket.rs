@@ -31,7 +31,7 @@ pub(crate) struct StateServer {
 
 impl StateServer {
     pub(crate) fn start(place: &Place) -> Result<StateServer, PlaceError> {
-        let path = state_socket(place.path());
+        let path = state_socket(&place.path);
         let socket = place.listen(&path, SocketType::STREAM, 0o600)?;
         Ok(StateServer { listening: Listening { socket, path }, peers: Vec::new() })
     }
@@ -89,7 +89,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::make(Some(&folder.path().join("v"))).unwrap();
         let mut server = StateServer::start(&place).unwrap();
-        let connect = || UnixStream::connect(state_socket(place.path())).unwrap();
+        let connect = || UnixStream::connect(state_socket(&place.path)).unwrap();
         let job = crate::snapshot::JobSnapshot { name: "x".repeat(4000), ..Default::default() };
         let snapshot = Snapshot { jobs: vec![job; 20], ..Snapshot::default() };
         let (mut reader, deaf, gone) = (BufReader::new(connect()), connect(), connect());

@@ -127,7 +127,7 @@ impl Means {
     pub(crate) fn soften(&self, target: Bytes, guardian: &Guardian) {
         let Means::SoftLimit(file) = self else { return };
         let before = std::fs::read_to_string(file).unwrap_or_default();
-        if guardian.will_change(file, before.trim()) {
+        if guardian.table().will_change(file, before.trim()) {
             let _ = std::fs::write(file, target.0.to_string());
         }
     }
@@ -136,9 +136,9 @@ impl Means {
         let Means::SoftLimit(file) = self else { return };
         // A limit of -1 is none, which is what it was before unless somebody had set one; the guardian knows
         // which.
-        if let Some(before) = guardian.was(file) {
+        if let Some(before) = guardian.table().was(file) {
             let _ = std::fs::write(file, before);
-            guardian.changed_back(file);
+            guardian.table().changed_back(file);
         }
     }
 }

@@ -97,7 +97,11 @@ impl More {
                         Self::column(name, words, of, |word| whole(place, u64::MAX, word))
                     }
                     (name, _, Field::Time(of)) => {
-                        Self::column(name, words, of, |word| maybe_number(place, word))
+                        let cell = |word: Word<'_>| match word.1 {
+                            ABSENT => Ok(None),
+                            _ => number(place, word).map(Some),
+                        };
+                        Self::column(name, words, of, cell)
                     }
                     (name, _, Field::Count(of)) => {
                         Self::column(name, words, of, |word| whole(place, u32::MAX.into(), word))
@@ -201,10 +205,6 @@ fn mark(place: Place, word: Word<'_>) -> Result<Mark, LineError> {
 fn number(place: Place, (column, word): Word<'_>) -> Result<f64, LineError> {
     let number = f64::from_str(word).ok().filter(|number| number.is_finite());
     number.ok_or_else(|| place.error_at(column, Problem::Number(shown(word))))
-}
-
-fn maybe_number(place: Place, word: Word<'_>) -> Result<Option<f64>, LineError> {
-    if word.1 == ABSENT { Ok(None) } else { number(place, word).map(Some) }
 }
 
 /// A whole number up to `max`. Only digits are allowed: `from_str` would also accept a plus sign.
