@@ -94,7 +94,7 @@ impl Watched {
             why => State::Blind(why.to_string()),
         })?;
         let wait = step.wait.ok_or(State::Empty)?;
-        let imposed = watcher.cost().imposed;
+        let imposed = Duration::from_nanos(watcher.cost().imposed_ns);
         let lost = imposed.saturating_sub(self.imposed);
         let looks = if watcher.history().samples() == 0 { FIRST_LOOKS } else { options.windows };
         let estimate = cost(watcher.resident(), watcher.processes().count() as u32, looks);

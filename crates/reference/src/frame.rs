@@ -21,7 +21,7 @@ pub struct Window {
     pub faults_per_second: f64,
 }
 
-/// The cost of the watch.
+/// The cost of the watch so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// CPU time of the watcher, the kernel's on its behalf included.
@@ -120,6 +120,10 @@ pub fn windows(curve: &vellum_workset::Curve) -> Vec<Window> {
     curve.points().iter().map(window).collect()
 }
 
+pub(crate) fn nanos(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Frame {
     /// True if the watch has been long enough for a recommendation.
     pub fn is_enough(&self) -> bool {
@@ -130,8 +134,7 @@ impl Frame {
 impl Watcher {
     /// The state of the watch, with its meaning at `delay`, if there is an S.
     pub fn frame(&self, delay: Option<&Delay>) -> Frame {
-        let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let (latest, cost) = (self.latest(), self.cost());
+        let latest = self.latest();
         let windows = self.curve().as_ref().map(windows);
         let left = self.enough().saturating_sub(self.clock());
         let wanting = Wanting { cpu_ns: nanos(left), wall_ns: nanos(self.wall(left)) };
@@ -156,14 +159,7 @@ impl Watcher {
             curve_in,
             enough_ns: nanos(self.enough()),
             correction: self.correction(),
-            cost: Disturbance {
-                cpu_ns: nanos(cost.cpu),
-                imposed_ns: nanos(cost.imposed),
-                longest_stall_ns: nanos(cost.longest_stall),
-                share: cost.share,
-                of_processor: cost.of_processor,
-                ahead_ns: nanos(cost.ahead),
-            },
+            cost: self.cost(),
             first_curve_ns: self.first_curve().map(nanos),
             caveat: self.caveat().map(str::to_owned),
         }

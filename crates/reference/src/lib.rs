@@ -84,4 +84,4 @@ pub use source::{Availability, Count, SourceChoice, SourceKind};
 pub use sources::has_soft_dirty;
 pub use target::{MEMBERS_MAX, Target, TargetError};
 pub use verdict::{ByAge, Ground, Kind, Knee, LESS, Limit, Verdict};
-pub use watcher::{AGES, Cost, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};
+pub use watcher::{AGES, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};

@@ -13,6 +13,7 @@
 
 use crate::advice::{Held, Known};
 use crate::delay::Delay;
+use crate::frame::nanos;
 use crate::watcher::{PAGE_BYTES, Watcher};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -211,7 +212,7 @@ impl Watcher {
             held: self.held_and_moved(),
         };
         let bytes = known.limit(aged.touched.0 as f64 / PAGE_BYTES as f64).0;
-        Some(ByAge { bytes, touched_within_ns: u64::try_from(age.as_nanos()).unwrap_or(u64::MAX) })
+        Some(ByAge { bytes, touched_within_ns: nanos(age) })
     }
 }
 

@@ -32,6 +32,7 @@ pub use ages::AGES;
 use crate::budget::{Budget, Parts, Passed};
 use crate::charged::Charged;
 use crate::event::Event;
+use crate::frame::{Disturbance, nanos};
 use crate::growth::Growth;
 use crate::job::Job;
 use crate::options::{Options, WatchError};
@@ -71,23 +72,6 @@ pub struct Step {
     pub events: Vec<Event>,
     /// For how long nothing needs to be done; `None` when the job is over.
     pub wait: Option<Duration>,
-}
-
-/// The cost of watching so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
-    /// Our CPU time, the kernel's on our behalf included.
-    pub cpu: Duration,
-    /// The job's own time that we made it spend, by a count of pages and what one costs.
-    pub imposed: Duration,
-    /// The longest time that a process could not change its mappings.
-    pub longest_stall: Duration,
-    /// All of it, as a part of the job's user CPU time.
-    pub share: f64,
-    /// All of it, as a part of one processor.
-    pub of_processor: f64,
-    /// The part of it that the first cycles have taken ahead of the budget, and that is not repaid.
-    pub ahead: Duration,
 }
 
 /// In which pages the answer is.
@@ -345,18 +329,18 @@ impl Watcher {
         self.began.elapsed()
     }
 
-    /// Its cost.
-    pub fn cost(&self) -> Cost {
+    /// Its cost so far.
+    pub fn cost(&self) -> Disturbance {
         let clock = self.job.clock.as_secs_f64();
         let wall = self.elapsed();
         let spent = self.budget.spent();
-        Cost {
-            cpu: self.budget.cpu,
-            imposed: self.budget.imposed,
-            longest_stall: self.longest_stall,
+        Disturbance {
+            cpu_ns: nanos(self.budget.cpu),
+            imposed_ns: nanos(self.budget.imposed),
+            longest_stall_ns: nanos(self.longest_stall),
             share: if clock > 0.0 { spent.as_secs_f64() / clock } else { 0.0 },
             of_processor: spent.as_secs_f64() / wall.as_secs_f64().max(f64::MIN_POSITIVE),
-            ahead: self.budget.ahead(self.passed()),
+            ahead_ns: nanos(self.budget.ahead(self.passed())),
         }
     }
 

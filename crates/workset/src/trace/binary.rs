@@ -82,9 +82,9 @@ fn put(bytes: &mut [u8], mut at: usize, mut value: u64) -> usize {
 #[derive(Debug)]
 pub struct PageTrace<R> {
     source: R,
-    page_size: PageSize,
-    unit: TimeUnit,
-    before: Reference,
+    pub(super) page_size: PageSize,
+    pub(super) unit: TimeUnit,
+    pub(super) before: Reference,
     records: u64,
     /// The offset of the current record.
     offset: u64,
@@ -115,24 +115,6 @@ impl<R: BufRead> PageTrace<R> {
         let unit = unit.ok_or(TraceError::Header("its time unit is none"))?;
         let before = Reference { page: Page(0), now: Ticks(0) };
         Ok(Self { source, page_size, unit, before, records: 0, offset: HEADER as u64, failed: false })
-    }
-
-    /// The unit of a tick.
-    #[must_use]
-    pub fn time_unit(&self) -> TimeUnit {
-        self.unit
-    }
-
-    /// The size of a page.
-    #[must_use]
-    pub fn page_size(&self) -> PageSize {
-        self.page_size
-    }
-
-    /// The time of the last record.
-    #[must_use]
-    pub fn now(&self) -> Ticks {
-        self.before.now
     }
 
     /// One record; `None` if the trace ends before it.

@@ -31,10 +31,10 @@ const SHOWN_MAX: usize = 60;
 #[derive(Debug)]
 pub struct Lackey<R> {
     source: R,
-    page_size: PageSize,
+    pub(super) page_size: PageSize,
     line: Vec<u8>,
     lines: u64,
-    instructions: u64,
+    pub(super) instructions: u64,
     /// The pages of an access that are not returned yet: the next, and the last.
     pages: Option<(u64, u64)>,
     failed: bool,
@@ -45,18 +45,6 @@ impl<R: BufRead> Lackey<R> {
     pub fn new(source: R, page_size: PageSize) -> Self {
         let line = Vec::with_capacity(LINE_MAX + 1);
         Self { source, page_size, line, lines: 0, instructions: 0, pages: None, failed: false }
-    }
-
-    /// The size of a page.
-    #[must_use]
-    pub fn page_size(&self) -> PageSize {
-        self.page_size
-    }
-
-    /// Instructions so far.
-    #[must_use]
-    pub fn now(&self) -> Ticks {
-        Ticks(self.instructions)
     }
 
     /// Reads the next line without its end; `None` after the last.

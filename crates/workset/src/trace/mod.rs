@@ -155,7 +155,7 @@ impl<R: BufRead> Trace<R> {
     pub fn time_unit(&self) -> TimeUnit {
         match self {
             Self::Lackey(_) => TimeUnit::Instructions,
-            Self::Pages(trace) => trace.time_unit(),
+            Self::Pages(trace) => trace.unit,
         }
     }
 
@@ -163,8 +163,8 @@ impl<R: BufRead> Trace<R> {
     #[must_use]
     pub fn page_size(&self) -> PageSize {
         match self {
-            Self::Lackey(trace) => trace.page_size(),
-            Self::Pages(trace) => trace.page_size(),
+            Self::Lackey(trace) => trace.page_size,
+            Self::Pages(trace) => trace.page_size,
         }
     }
 
@@ -172,8 +172,8 @@ impl<R: BufRead> Trace<R> {
     #[must_use]
     pub fn now(&self) -> Ticks {
         match self {
-            Self::Lackey(trace) => trace.now(),
-            Self::Pages(trace) => trace.now(),
+            Self::Lackey(trace) => Ticks(trace.instructions),
+            Self::Pages(trace) => trace.before.now,
         }
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn run(params: &Params) -> Result<Metrics, WorkError> {
         let cost = watcher.cost();
         metrics.set("cycles", watcher.history().samples() as f64);
         metrics.set("said_share", cost.share);
-        metrics.set("stall_ns", cost.longest_stall.as_nanos() as f64);
+        metrics.set("stall_ns", cost.longest_stall_ns as f64);
         let first = watcher.first_curve();
         metrics.set("first_curve_ns", first.map_or(f64::NAN, |first| first.as_nanos() as f64));
     }
