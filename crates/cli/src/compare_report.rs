@@ -159,7 +159,7 @@ pub(crate) struct Comparison {
     stopped_by: Option<i32>,
     confidence: f64,
     resamples: usize,
-    results: Vec<Row>,
+    results: [Row; 4],
     attachment: Attachment,
     runs: Vec<Once>,
 }
@@ -173,6 +173,11 @@ impl Comparison {
         attachment: Attachment,
         stdin: &'static str,
     ) -> Comparison {
+        let mut results = Metric::ALL.map(|metric| row(metric, &runs, seed));
+        if extent.pairs < PAIRS_MIN {
+            let measured = results.iter_mut().filter(|row| row.verdict != Verdict::NotMeasured);
+            measured.for_each(|row| row.verdict = Verdict::TooFew);
+        }
         Comparison {
             schema: SCHEMA,
             vellum_version: env!("CARGO_PKG_VERSION"),
@@ -185,18 +190,10 @@ impl Comparison {
             stopped_by: extent.stopped,
             confidence: CONFIDENCE,
             resamples: RESAMPLES,
-            results: Metric::ALL.map(|metric| row(metric, &runs, seed)).map(|row| row.of(extent)).into(),
+            results,
             attachment,
             runs,
         }
-    }
-}
-
-impl Row {
-    /// This row, with [`Verdict::TooFew`] if there are too few pairs.
-    fn of(self, extent: Extent) -> Row {
-        let few = extent.pairs < PAIRS_MIN && self.verdict != Verdict::NotMeasured;
-        Row { verdict: if few { Verdict::TooFew } else { self.verdict }, ..self }
     }
 }
 

@@ -2,7 +2,6 @@
 //! it is in the folder of `vellum`.
 
 use crate::common::{VELLUM, out, said, vellum};
-use std::path::Path;
 use std::process::{Command, Output};
 
 /// A subcommand, the program that it starts, and the command that builds this program.
@@ -32,17 +31,17 @@ impl Place {
     fn vellum(&self) -> std::path::PathBuf {
         self.0.path().join("vellum")
     }
-}
 
-fn ran(vellum: &Path, words: &[&str]) -> Output {
-    Command::new(vellum).args(words).output().expect("the command starts")
+    fn ran(&self, words: &[&str]) -> Output {
+        Command::new(self.vellum()).args(words).output().expect("the command starts")
+    }
 }
 
 #[test]
 fn missing_companion_error_gives_the_build_command() {
     let place = Place::new();
     for (subcommand, program, build) in SUBCOMMANDS {
-        let ended = ran(&place.vellum(), &[subcommand, "--help"]);
+        let ended = place.ran(&[subcommand, "--help"]);
         let said = said(&ended);
         assert_eq!((ended.status.code(), ended.stdout.len()), (Some(125), 0), "{subcommand}: {said}");
         let beside = format!("cannot find {program} beside {}", place.vellum().display());
@@ -58,7 +57,7 @@ fn companion_gets_arguments_and_returns_its_status() {
             "printf '#!/bin/sh\\nprintf \"[%%s]\" \"$@\"\\nexit 7\\n' > {program} && chmod +x {program}"
         ));
         for words in [&["--help"][..], &["-h"], &["--", "a b", "--json", "-"], &["help"], &[]] {
-            let ended = ran(&place.vellum(), &[&[subcommand], words].concat());
+            let ended = place.ran(&[&[subcommand], words].concat());
             // The fleet's program has these subcommands; the papers' program takes none.
             let first = if program == "vellum-fleet" { Some(&subcommand) } else { None };
             let mut passed: String = first.into_iter().chain(words).map(|word| format!("[{word}]")).collect();
@@ -66,7 +65,7 @@ fn companion_gets_arguments_and_returns_its_status() {
                 // printf without arguments prints its format once.
                 passed = "[]".to_owned();
             }
-            assert_eq!(String::from_utf8_lossy(&ended.stdout), passed, "{subcommand} {words:?}");
+            assert_eq!(out(&ended), passed, "{subcommand} {words:?}");
             assert_eq!(ended.status.code(), Some(7), "{subcommand} {words:?}");
         }
     }

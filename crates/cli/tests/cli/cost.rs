@@ -2,7 +2,7 @@
 //! `//= malloc=10:640` (ten calls, 640 bytes).
 
 use crate::common::recorded::{SOURCES, compiled, cost, is_built, measured, preloaded};
-use crate::common::{VELLUM, exits, files, has, out, said, text, vellum};
+use crate::common::{exits, files, has, out, out_of_success, refused, said, text, vellum};
 use crate::python;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -68,6 +68,12 @@ fn renamed(counts: Counts, prefix: &str) -> Counts {
         *renamed.entry((file, line, kind)).or_default() += count;
     }
     renamed
+}
+
+/// The sum of the counts of the items that satisfy `is`.
+fn sum(report: &Value, is: impl Fn(&Value) -> bool) -> u64 {
+    let items = report["items"].as_array().unwrap().iter().filter(|item| is(item));
+    items.map(|item| item["count"].as_u64().unwrap()).sum()
 }
 
 fn at_line<'a>(report: &'a Value, source: &str, contains: &str) -> Vec<&'a Value> {
@@ -263,11 +269,7 @@ fn many_threads_are_counted_exactly() {
     };
     let (output, report) = measured(0, &[], &[text(&program), "100000", "4"], place.path());
     assert_eq!(output.stdout, b"malloc 400000 free 404096\n");
-    let sum = |kind: &str| -> u64 {
-        let items = report["items"].as_array().unwrap().iter();
-        let of_file = items.filter(|item| item["place"]["function"] == "work" && item["operation"] == kind);
-        of_file.map(|item| item["count"].as_u64().unwrap()).sum()
-    };
+    let sum = |kind| sum(&report, |item| item["place"]["function"] == "work" && item["operation"] == kind);
     assert_eq!(sum("malloc"), 400_000);
     assert_eq!(sum("free") + sum("free_null"), 404_096);
 }
@@ -302,43 +304,40 @@ fn stacks_are_walked_through_libraries_without_debug_information() {
     let made = at_line(&report, "libraries.c", "free(made(100))");
     assert!(made.iter().any(|item| item["operation"] == "malloc" && item["via"] == "made"), "{made:?}");
     // The library's own thread, whose functions have been stripped of names.
-    let items = report["items"].as_array().unwrap();
-    let own = items.iter().filter(|item| {
+    let own = sum(&report, |item| {
         item["place"]["kind"] == "offset"
             && item["place"]["module"].as_str().unwrap().ends_with("/libstripped.so")
             && item["operation"] == "malloc"
     });
-    assert_eq!(own.map(|item| item["count"].as_u64().unwrap()).sum::<u64>(), 30);
+    assert_eq!(own, 30);
 }
 
 #[test]
 fn stripped_program_is_reported_by_function_offset_or_debug_file() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["lines.c"], "lines") else { return };
-    let tool = |name: &str, arguments: &[&str]| {
-        Command::new(name)
-            .args(arguments)
-            .current_dir(place.path())
-            .status()
-            .is_ok_and(|status| status.success())
-    };
-    if !tool("objcopy", &["--only-keep-debug", text(&program), "lines.debug"]) {
-        return vellum_skip::skip("no objcopy");
+    for (options, made) in [
+        (&["--only-keep-debug"][..], "lines.debug"),
+        (&["--strip-debug"], "bare"),
+        (&["--strip-all"], "naked"),
+        (&["--strip-all", "--add-gnu-debuglink=lines.debug"], "linked"),
+    ] {
+        let mut copy = Command::new("objcopy");
+        let Ok(ended) = copy.args(options).arg(&program).arg(made).current_dir(&place).status() else {
+            return vellum_skip::skip("no objcopy");
+        };
+        assert!(ended.success(), "{made}");
     }
-    assert!(tool("objcopy", &["--strip-debug", text(&program), "bare"]));
-    assert!(tool("objcopy", &["--strip-all", text(&program), "naked"]));
-    assert!(tool("objcopy", &["--strip-all", "--add-gnu-debuglink=lines.debug", text(&program), "linked"]));
     let frees = |program: &str, kind: &str| -> u64 {
         let (output, report) = measured(7, &[], &[program], place.path());
         let says = said(&output);
         assert_eq!(says.contains("no operation has a source line"), kind != "line", "{says}");
-        let of_kind = |item: &&Value| item["place"]["kind"] == kind && item["operation"] == "free";
-        let of_program = |item: &&Value| {
-            item["place"]["function"] == "called"
-                || item["place"]["module"].as_str().is_some_and(|module| module.ends_with("/naked"))
-        };
-        let items = report["items"].as_array().unwrap().iter();
-        items.filter(of_kind).filter(of_program).map(|item| item["count"].as_u64().unwrap()).sum()
+        sum(&report, |item| {
+            let place = &item["place"];
+            let of_program = place["function"] == "called"
+                || place["module"].as_str().is_some_and(|module| module.ends_with("/naked"));
+            of_program && place["kind"] == kind && item["operation"] == "free"
+        })
     };
     assert_eq!(frees("./bare", "function"), 1000);
     assert_eq!(frees("./naked", "offset"), 2042, "all of them are somewhere in it");
@@ -349,11 +348,9 @@ fn stripped_program_is_reported_by_function_offset_or_debug_file() {
 fn page_faults_are_reported_by_line() {
     let Some(program) = compiled("cc", &["-g", "-O1"], &["faults.c"], "faults") else { return };
     let (_, report) = measured_alone(0, &[], &program);
-    if report["faults"].is_null() {
-        return vellum_skip::skip(format_args!("the kernel shows no page faults here: {}", report["notes"]));
-    }
     if report["faults"]["not_shown"] != 0 {
-        return vellum_skip::skip(format_args!("the kernel did not show all: {}", report["notes"]));
+        let notes = &report["notes"];
+        return vellum_skip::skip(format_args!("the kernel does not show all page faults here: {notes}"));
     }
     let counts = counted(&report, "faults.c", true);
     for (key, wanted) in expected("faults.c") {
@@ -370,8 +367,7 @@ fn without_perf_events_faults_are_only_totals() {
     let Some(program) = compiled("cc", &["-g", "-O1"], &["faults.c"], "faults") else { return };
     let refusal = compiled("cc", &["-shared", "-fPIC"], &["no_perf.c"], "refusal.so").unwrap();
     let (output, report) = preloaded(&[], &program, &refusal);
-    assert!(said(&output).contains("page faults are not shown by line"), "{}", said(&output));
-    assert!(said(&output).contains("perf_event_paranoid"), "{}", said(&output));
+    has(&said(&output), &["page faults are not shown by line", "perf_event_paranoid"]);
     assert!(report["faults"].is_null());
 }
 
@@ -420,10 +416,7 @@ fn programs_that_cannot_be_recorded_still_run() {
     let words = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("could not be recorded: it is statically linked"), "{words}");
     exits(127, cost(&[]).arg("/no/such/program").output().unwrap());
-    let mut command = Command::new(VELLUM);
-    let output =
-        exits(125, command.args(["cost", "--recorder", "/no/such.so", "--", "true"]).output().unwrap());
-    assert!(said(&output).contains("/no/such.so"), "{}", said(&output));
+    refused(&vellum(["cost", "--recorder", "/no/such.so", "--", "true"]), "/no/such.so");
 }
 
 /// Lines of Python count in every thread; a library's lines count for their caller.
@@ -438,31 +431,29 @@ fn lines_of_python_are_counted_exactly() {
         let (place, [folded]) = files(["folded"]);
         let (output, report) =
             measured(0, &["--folded", text(&folded)], &[text(&python), text(&script)], place.path());
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "300 1 300000\n");
+        assert_eq!(out(&output), "300 1 300000\n");
         let says = said(&output);
         let listed: Vec<&str> = says.lines().filter(|line| line.starts_with("-- ")).collect();
         let script_only = [&*format!("-- {}", text(&script)), "-- libraries, and code without source lines"];
         assert_eq!(listed, script_only, "the interpreter's lines are a library's");
         let of_one = said(&cost(&["-f", "<frozen os>"]).args([text(&python), "-c", ""]).output().unwrap());
         assert!(of_one.contains("<frozen os>:") && of_one.contains("\n-- <frozen os>\n"), "{of_one}");
-        let sum = |is: &dyn Fn(&Value) -> bool| -> u64 {
-            let items = report["items"].as_array().unwrap().iter().filter(|item| is(item));
-            items.map(|item| item["count"].as_u64().unwrap()).sum()
-        };
         let is_big = |item: &Value| item["operation"] == "malloc" && item["size_max_bytes"] == 256 << 10;
         let is_of_script = |item: &Value| item["place"]["file"] == text(&script);
-        let at = |line: u64| sum(&|item| is_big(item) && is_of_script(item) && item["place"]["line"] == line);
+        let at = |line: u64| {
+            sum(&report, |item| is_big(item) && is_of_script(item) && item["place"]["line"] == line)
+        };
         let copying = source.lines().position(|line| line.contains("deepcopy")).unwrap() as u64 + 1;
         assert!(at(copying) >= 1, "{version}: {says}");
         for ((_, line, _), count) in expected("lines.py") {
             assert_eq!(at(line), count, "{version}, line {line}: {says}");
         }
         // Some arenas were mapped before the first line ran.
-        let arenas = sum(&|item| item["operation"] == "mmap" && is_of_script(item));
+        let arenas = sum(&report, |item| item["operation"] == "mmap" && is_of_script(item));
         assert!(arenas >= 10, "{version}: {arenas} of 20: {says}");
         let is_of_text =
             |item: &Value| item["place"]["file"] == "<string>" && item["place"]["function"] == "<module>";
-        assert_eq!(sum(&|item| is_big(item) && is_of_text(item)), 50, "{version}: {says}");
+        assert_eq!(sum(&report, |item| is_big(item) && is_of_text(item)), 50, "{version}: {says}");
         let folded = std::fs::read_to_string(&folded).unwrap();
         let stack = ["main;Store.fill", "Thread.run;copied"];
         assert!(stack.iter().all(|stack| folded.contains(stack)), "{version}: {folded}");
@@ -484,11 +475,8 @@ fn diff_compares_two_runs() {
         folder.join("cost.json")
     });
     let diff = |old: &Path, new: &Path| vellum(["cost", "--diff", text(old), text(new)]);
-    let changed = diff(&saved[0], &saved[1]);
-    let shown = out(&changed);
-    assert!(changed.status.success() && shown.contains("alloc_heavy.c:"), "{}", said(&changed));
-    assert!(shown.contains(" changes of time are noise: "), "{shown}");
-    assert_eq!(String::from_utf8_lossy(&diff(&saved[0], &saved[0]).stdout), "nothing has changed\n");
-    let refused = diff(&saved[0], &program);
-    assert!(!refused.status.success() && said(&refused).contains("vellum cost --json FILE"));
+    let changed = out_of_success(&diff(&saved[0], &saved[1]));
+    has(&changed, &["alloc_heavy.c:", " changes of time are noise: "]);
+    assert_eq!(out_of_success(&diff(&saved[0], &saved[0])), "nothing has changed\n");
+    refused(&diff(&saved[0], &program), "vellum cost --json FILE");
 }

@@ -1,6 +1,6 @@
 //! Tests of exit statuses and error messages.
 
-use crate::common::{self, exits, files, refused, run, said, sh, text, vellum};
+use crate::common::{self, exits, files, has, out_of_success, refused, run, said, sh, text, vellum};
 use std::process::Command;
 
 #[test]
@@ -35,8 +35,7 @@ fn run_exits_127_for_missing_and_126_for_unexecutable_programs() {
     }
     let (_place, [orphan]) = files(["orphan"]);
     std::fs::write(&orphan, "#!/no/such/interpreter\n").unwrap();
-    let made = Command::new("chmod").arg("755").arg(&orphan).status().unwrap();
-    assert!(made.success());
+    assert!(Command::new("chmod").arg("755").arg(&orphan).status().unwrap().success());
     for unable in ["/etc/passwd", "/etc", text(&orphan)] {
         let ended = run(&[]).arg(unable).output().unwrap();
         assert_eq!(ended.status.code(), Some(126), "{unable}");
@@ -56,14 +55,9 @@ fn script_without_interpreter_line_runs_in_the_shell() {
 #[test]
 fn own_failures_exit_125() {
     refused(&vellum(["run", "--lib", "/no/such/libvellum.so", "true"]), "/no/such/libvellum.so");
-    refused(
-        &Command::new(common::VELLUM)
-            .args(["run", "true"])
-            .env("VELLUM_LIB", "/no/such/other.so")
-            .output()
-            .unwrap(),
-        "/no/such/other.so",
-    );
+    let mut other = Command::new(common::VELLUM);
+    other.args(["run", "true"]).env("VELLUM_LIB", "/no/such/other.so");
+    refused(&other.output().unwrap(), "/no/such/other.so");
     for (line, wanted) in [
         ("run", "the following required arguments were not provided"),
         ("bogus", "unrecognized subcommand 'bogus'"),
@@ -89,10 +83,8 @@ fn unwritable_output_exits_125_and_closed_pipe_is_silent() {
     for line in ["--help >", "run --help >", "--version >", "version >", "man >", "bench -t 20ms -- true >"] {
         let (status, message) = sh(format!("{} {line}/dev/full", common::VELLUM));
         assert_eq!(status, Some(125), "{line}");
-        assert!(
-            message.ends_with("error: cannot write standard output: No space left on device\n"),
-            "{message}"
-        );
+        let expected = "error: cannot write standard output: No space left on device\n";
+        assert!(message.ends_with(expected), "{message}");
     }
     for (line, status) in [("true", 125), ("sh -c 'exit 3'", 3)] {
         assert_eq!(sh(format!("{} run -- {line} 2>/dev/full", common::VELLUM)).0, Some(status), "{line}");
@@ -107,16 +99,14 @@ fn unwritable_output_exits_125_and_closed_pipe_is_silent() {
 fn unwritable_report_is_detected_before_the_program_runs() {
     let (_place, [mark]) = files(["ran"]);
     for option in ["--json", "--report"] {
-        refused(
-            &sh(&[option, "/no/such/directory/report"], &format!("touch {}", mark.display())),
-            "/no/such/directory/report",
-        );
+        let report = "/no/such/directory/report";
+        refused(&sh(&[option, report], &format!("touch {}", mark.display())), report);
         assert!(!mark.exists());
     }
 }
 
 #[test]
-fn help_completions_and_manual_pages_are_printed() {
+fn help_completions_manual_pages_and_version_are_printed() {
     let (_place, [pages]) = files(["man"]);
     exits(0, Command::new(common::VELLUM).arg("man").arg(&pages).output().unwrap());
     for page in
@@ -125,23 +115,11 @@ fn help_completions_and_manual_pages_are_printed() {
         assert!(pages.join(page).exists(), "{page}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        let made = vellum(["completions", shell]);
-        assert!(
-            made.status.success() && String::from_utf8_lossy(&made.stdout).contains("compare"),
-            "{shell}"
-        );
+        has(&out_of_success(&vellum(["completions", shell])), &["compare"]);
     }
-    let help = vellum(["run", "--help"]);
-    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--compare"));
-}
-
-#[test]
-fn version_subcommand_prints_the_version() {
-    let word = vellum(["version"]);
-    let option = vellum(["--version"]);
-    assert!(word.status.success());
-    assert_eq!(word.stdout, option.stdout);
-    assert!(word.stdout.starts_with(b"vellum "), "{word:?}");
+    has(&out_of_success(&vellum(["run", "--help"])), &["--compare"]);
+    let version = out_of_success(&vellum(["version"]));
+    assert!(version.starts_with("vellum ") && version == out_of_success(&vellum(["--version"])), "{version}");
 }
 
 #[test]
@@ -149,13 +127,9 @@ fn copied_command_reports_the_missing_library() {
     let (_place, [copy]) = files(["vellum"]);
     // Copied by another process: a child forked by another test could have the copy open for writing.
     assert!(Command::new("cp").arg(common::VELLUM).arg(&copy).status().unwrap().success());
-    let ended = exits(
-        125,
-        Command::new(&copy).args(["run", "--", "true"]).env_remove("VELLUM_LIB").output().unwrap(),
-    );
-    let said = said(&ended);
-    assert!(said.contains("libvellum.so not found") && said.contains("./build makes it"), "{said}");
-    assert!(!said.contains("cargo"), "{said}");
+    let ended = Command::new(&copy).args(["run", "--", "true"]).env_remove("VELLUM_LIB").output().unwrap();
+    refused(&ended, "libvellum.so not found");
+    assert!(said(&ended).contains("./build makes it") && !said(&ended).contains("cargo"), "{ended:?}");
 }
 
 #[test]
@@ -168,9 +142,9 @@ fn resource_limits_are_respected_or_reported() {
         (ended.status.code(), said(&ended))
     };
     let run = format!("exec {} run -q -- sh -c 'exit 7'", common::VELLUM);
-    assert_eq!(status(&format!("ulimit -f 8; {run}")), (Some(7), String::new()));
-    assert_eq!(status(&format!("ulimit -s 64; {run}")), (Some(7), String::new()));
-    assert_eq!(status(&format!("ulimit -n 9; {run}")), (Some(7), String::new()));
+    for limit in ["-f 8", "-s 64", "-n 9"] {
+        assert_eq!(status(&format!("ulimit {limit}; {run}")), (Some(7), String::new()), "{limit}");
+    }
     let (code, said) = status(&format!("ulimit -f 0; {run}"));
     assert!(code == Some(7) && said.contains("files are limited to 0 bytes here; raise the limit"), "{said}");
     // The same without /proc, which a user can hide in a namespace.

@@ -37,10 +37,6 @@ impl Waiting {
         self.wait();
     }
 
-    fn pid(&self) -> String {
-        self.child.pid()
-    }
-
     fn end(&mut self) {
         drop(self.input.take());
         assert_eq!(self.child.0.wait().expect("it ends").code(), Some(7));
@@ -65,7 +61,7 @@ fn json(output: &Output) -> Value {
 fn running_process_is_sampled() {
     let Some(program) = linked("collections.c") else { return };
     let mut running = Waiting::start(&program, 3);
-    let pid = running.pid();
+    let pid = running.child.pid();
     let first = json(&output(&["--json", "-", &pid]));
     assert_eq!(first["schema"], "vellum.gc-stat/1");
     assert_eq!(first["pid"].as_u64(), Some(u64::from(running.child.0.id())));
@@ -92,13 +88,13 @@ fn rows_are_shown_at_intervals() {
     let place = tempfile::tempdir().expect("a folder");
     let Some(program) = linked("collections.c") else { return };
     let running = Waiting::start(&program, 1);
-    let rows = output(&["--interval", "5ms", "-n", "3", &running.pid()]);
-    let rows = out_of_success(&rows);
+    let pid = running.child.pid();
+    let rows = out_of_success(&output(&["--interval", "5ms", "-n", "3", &pid]));
     assert_eq!(rows.lines().count(), 4, "a head and three rows: {rows}");
     assert!(rows.lines().next().is_some_and(|head| head.contains("collections")), "{rows}");
     // As JSON, which also has the sample before the first row.
     let file = place.path().join("seen.json");
-    exits(0, output(&["--interval", "5ms", "-n", "3", "--json", text(&file), &running.pid()]));
+    exits(0, output(&["--interval", "5ms", "-n", "3", "--json", text(&file), &pid]));
     let seen = report(&file);
     let rows = seen["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 4, "{seen}");
@@ -112,10 +108,8 @@ fn rows_are_shown_at_intervals() {
 fn process_that_ends_during_sampling_is_no_failure() {
     let Some(program) = linked("collections.c") else { return };
     let mut running = Waiting::start(&program, 1);
-    let mut looking = gc_stat(&["--interval", "1ms", &running.pid()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("vellum starts");
+    let mut looking = gc_stat(&["--interval", "1ms", &running.child.pid()]);
+    let mut looking = looking.stdout(Stdio::piped()).spawn().expect("vellum starts");
     let mut rows = BufReader::new(looking.stdout.take().expect("a pipe")).lines();
     let mut row = || rows.next().expect("a row").expect("text");
     assert!(row().contains("collections"));
@@ -133,15 +127,15 @@ fn started_program_gets_a_summary() {
     let Some(program) = linked("collections.c") else { return };
     let library = runtime();
     let start = |options: &[&str], collections: &str| {
-        let mut arguments = vec!["--lib", text(&library)];
-        arguments.extend(options);
-        arguments.extend(["--", text(&program), collections]);
-        gc_stat(&arguments).stdin(Stdio::null()).output().expect("vellum starts")
+        let program = ["--", text(&program), collections];
+        gc_stat(&[&["--lib", text(&library)], options, &program].concat())
+            .stdin(Stdio::null())
+            .output()
+            .expect("vellum starts")
     };
     let output = exits(7, start(&[], "5"));
     assert_eq!(output.stdout, b"done\n", "the program's output");
-    let words = said(&output);
-    assert!(words.contains("collections") && words.contains("pauses by length"), "{words}");
+    has(&said(&output), &["collections", "pauses by length"]);
 
     let file = place.path().join("seen.json");
     assert_eq!(start(&["--json", text(&file), "--interval", "1ms"], "5").status.code(), Some(7));
@@ -161,12 +155,8 @@ fn processes_without_readable_counters_are_refused() {
     let own = std::process::id().to_string();
     let output = output(&[&own]);
     assert!(!output.status.success() && output.stdout.is_empty());
-    assert!(
-        said(&output).contains(&format!("process {own} has not loaded libvellum.so")),
-        "{}",
-        said(&output)
-    );
+    has(&said(&output), &[&format!("process {own} has not loaded libvellum.so")]);
     let Some(output) = vellum_as_nobody(&["gc-stat", &own]) else { return };
     assert!(!output.status.success());
-    assert!(said(&output).contains("cannot read") && said(&output).contains("run as root"), "{output:?}");
+    has(&said(&output), &["cannot read", "run as root"]);
 }

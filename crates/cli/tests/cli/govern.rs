@@ -1,14 +1,11 @@
 //! Tests of `vellum govern` and `vellum top`: refused job tables, messages, a governor that hangs or stops.
 
-use crate::common::{VELLUM, exits, has, out, said, text, vellum};
+use crate::common::{self, VELLUM, exits, has, said, text, vellum};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// The time after which a wait counts as hung.
-const PATIENCE: Duration = Duration::from_secs(50);
 const FOREVER: &str = "while :; do sleep 0.05; done";
 
 pub(crate) fn table(folder: &Path, head: &str, jobs: &[(&str, &str)]) -> std::path::PathBuf {
@@ -70,11 +67,7 @@ impl Governing {
     }
 
     fn until(&self, what: &str, done: impl Fn(&str) -> bool) {
-        let began = Instant::now();
-        while !done(&self.letters()) {
-            assert!(began.elapsed() < PATIENCE, "{what}: {}", self.letters());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        common::until(what, || done(&self.letters()));
     }
 }
 
@@ -115,11 +108,8 @@ fn check_lists_jobs_and_starts_none() {
     let path = table(folder.path(), "", &[("a", "touch started"), ("b", "true")]);
     let checked =
         Command::new(VELLUM).args(["govern", "--check"]).arg(&path).current_dir(&folder).output().unwrap();
-    let out = String::from_utf8_lossy(&checked.stdout);
-    assert!(
-        checked.status.success() && out.starts_with("the table is valid; jobs: 2\n  a  priority 5  sh -c"),
-        "{out}"
-    );
+    let out = common::out_of_success(&checked);
+    assert!(out.starts_with("the table is valid; jobs: 2\n  a  priority 5  sh -c"), "{out}");
     assert!(!folder.path().join("started").exists());
 }
 
@@ -168,11 +158,9 @@ fn top_shows_the_jobs_and_metrics_are_served() {
     let state = governing.event("state");
     assert_eq!(state["state"]["jobs"][1]["name"], "second");
     let sockets = folder.path().join("s");
-    let once = vellum(["top", "--once", "--sockets", text(&sockets)]);
-    let shown = out(&once);
-    assert!(once.status.success(), "{}", said(&once));
+    let shown = common::out_of_success(&vellum(["top", "--once", "--sockets", text(&sockets)]));
     has(&shown, &["first", "second", "running", "knee", "window", "faults/s", "MiB"]);
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    assert_eq!(common::wide(&shown), None, "{shown}");
     let mut top = Command::new(VELLUM)
         .args(["top", "--json", "--sockets", text(&sockets)])
         .stdout(Stdio::piped())
@@ -193,11 +181,7 @@ fn top_shows_the_jobs_and_metrics_are_served() {
 fn top_without_a_governor_fails_with_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let alone = exits(125, vellum(["top", "--sockets", text(folder.path())]));
-    assert!(
-        said(&alone).contains("no governor answers there") && said(&alone).contains("--sockets"),
-        "{}",
-        said(&alone)
-    );
+    has(&said(&alone), &["no governor answers there", "--sockets"]);
 }
 
 #[test]

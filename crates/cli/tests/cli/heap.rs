@@ -4,7 +4,7 @@ use crate::common::held::{
     SOURCES, compiled, compiled_by, heap, is_built, line_in, profiled, runtime, site_of,
 };
 use crate::common::recorded;
-use crate::common::{self, Running, VELLUM, exits, has, out, report, said, text, vellum};
+use crate::common::{self, Running, VELLUM, exits, has, out, refused, report, said, text, vellum};
 use crate::python;
 use object::{Object, ObjectSection, ObjectSegment};
 use serde_json::Value;
@@ -64,12 +64,14 @@ fn known_amounts_are_found_at_their_lines() {
         check(&document, "piece", when, 500.0 * 60000.0, 500.0);
         check(&document, "grown", when, 8.0 * MEBI, 1.0);
     }
-    check(&document, "large", "peak", 257.0 * MEBI, 1.0);
-    assert_eq!(site(&document, "large", "end"), Some([0.0; 3]));
-    check(&document, "zeroed", "ever", 21e6, 10_000.0);
-    assert_eq!(site(&document, "zeroed", "end"), Some([0.0; 3]));
-    check(&document, "momentary", "ever", 120e6, 3e6);
-    assert_eq!(site(&document, "momentary", "end"), Some([0.0; 3]));
+    for (mark, when, bytes, blocks) in [
+        ("large", "peak", 257.0 * MEBI, 1.0),
+        ("zeroed", "ever", 21e6, 10_000.0),
+        ("momentary", "ever", 120e6, 3e6),
+    ] {
+        check(&document, mark, when, bytes, blocks);
+        assert_eq!(site(&document, mark, "end"), Some([0.0; 3]));
+    }
     // The sites add up to the sum.
     for when in ["peak", "end", "ever"] {
         let sites = document["sites"].as_array().unwrap().iter();
@@ -79,8 +81,8 @@ fn known_amounts_are_found_at_their_lines() {
     let shown = said(&output);
     // The first line has the program's path, which may be long.
     assert!(shown.lines().skip(1).all(|line| line.chars().count() <= 80), "{shown}");
-    assert!(shown.contains(&format!("whole held.c:{}", line_in("held.c", "large"))), "{shown}");
-    assert!(shown.contains(&format!("leak held.c:{}", line_in("held.c", "leaked"))), "{shown}");
+    let at = |function, mark| format!("{function} held.c:{}", line_in("held.c", mark));
+    has(&shown, &[&at("whole", "large"), &at("leak", "leaked")]);
     formats(place.path(), &document);
 }
 
@@ -124,12 +126,9 @@ fn formats(place: &Path, document: &Value) {
     assert!(folded.lines().any(|line| line.contains("main;whole ")), "{folded}");
     let svg = std::fs::read_to_string(place.join("heap.svg")).unwrap();
     let drawing = roxmltree::Document::parse(&svg).expect("well-formed");
-    let titles: Vec<_> = drawing
-        .descendants()
-        .filter(|node| node.has_tag_name("title"))
-        .filter_map(|node| node.text())
-        .collect();
-    assert!(titles.iter().any(|title| title.starts_with("whole: 257 MiB")), "{titles:?}");
+    let mut titles = drawing.descendants().filter(|node| node.has_tag_name("title"));
+    let is_whole = |title: &str| title.starts_with("whole: 257 MiB");
+    assert!(titles.any(|title| title.text().is_some_and(is_whole)), "{svg}");
     let mut profile = Vec::new();
     let file = std::fs::File::open(place.join("heap.pb.gz")).unwrap();
     flate2::read::GzDecoder::new(file).read_to_end(&mut profile).expect("gzip");
@@ -409,10 +408,8 @@ fn pinned_free_memory_is_reported_by_line() {
     let site = site_of(&document, "asked.c", "survivor").expect("sampled");
     let named = site["pinned_bytes"].as_f64().unwrap() / figure("holes_bytes");
     assert!(named >= 0.9, "{named} of the holes are named: {counted}");
-    assert_eq!(
-        site_of(&document, "asked.c", "passing").map_or(0, |site| site["pinned_bytes"].as_u64().unwrap()),
-        0
-    );
+    let passing = site_of(&document, "asked.c", "passing");
+    assert!(passing.is_none_or(|site| site["pinned_bytes"] == 0), "{passing:?}");
 }
 
 #[test]
@@ -448,11 +445,6 @@ fn probes_are_visible_to_other_profilers() {
 
 #[test]
 fn process_that_cannot_be_sampled_is_an_error() {
-    let place = tempfile::tempdir().unwrap();
-    let heap = |words: &[&str]| {
-        let output = Command::new(VELLUM).arg("heap").args(words).current_dir(place.path()).output();
-        output.expect("vellum starts")
-    };
     let plain = std::process::id().to_string();
     for (words, wanted) in [
         (&[&*plain][..], "has not loaded libvellum.so"),
@@ -460,9 +452,7 @@ fn process_that_cannot_be_sampled_is_an_error() {
         (&["4294967294", "--for", "1s"], "vellum heap --for 1s 4294967294"),
         (&["--diff", "none.json", "none.json"], "none.json"),
     ] {
-        let output = heap(words);
-        assert_eq!(output.status.code(), Some(125), "{words:?}");
-        assert!(said(&output).contains(wanted), "{}", said(&output));
+        refused(&vellum([&["heap"], words].concat()), wanted);
     }
 }
 
@@ -472,8 +462,7 @@ fn unknown_format_is_refused_before_the_program_runs() {
         return;
     }
     let place = tempfile::tempdir().unwrap();
-    let output = exits(125, heap(&["-o", "heap"], &["touch", "ran"], place.path()));
-    assert!(said(&output).contains("--format"), "{}", said(&output));
+    refused(&heap(&["-o", "heap"], &["touch", "ran"], place.path()), "--format");
     assert!(!place.path().join("ran").exists());
 }
 

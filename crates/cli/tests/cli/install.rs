@@ -5,19 +5,19 @@ use crate::common::{out, said, text};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use tempfile::TempDir;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The largest allowed sizes of installed files, in bytes.
 const SIZES: [(&str, u64); 3] =
     [("bin/vellum", 12_000_000), ("lib/libvelmeasure.a", 3_000_000), ("lib/libvellum.a", 1_000_000)];
-/// The interfaces: the header, its pkg-config name, and a program that uses it.
-const INTERFACES: [(&str, &str, &str); 4] = [
-    ("vellum.h", "vellum", "batch.c"),
-    ("vellum_gc.h", "vellum-gc", "tree.c"),
-    ("vellum_measure.h", "vellum-measure", "timing.c"),
-    ("gc.h", "bdw-gc", "libgc.c"),
+/// The interfaces: the pkg-config name, a program that uses it, and the headers by the names that programs use.
+const INTERFACES: [(&str, &str, &[&str]); 4] = [
+    ("vellum", "batch.c", &["vellum.h"]),
+    ("vellum-gc", "tree.c", &["vellum_gc.h"]),
+    ("vellum-measure", "timing.c", &["vellum_measure.h"]),
+    ("bdw-gc", "libgc.c", &["gc.h", "gc/gc.h", "gc_typed.h", "gc/gc_inline.h"]),
 ];
 /// Prints the number of executable mappings of Vellum's library.
 const COPIES: &str = include_str!("../heap/copies.c");
@@ -60,28 +60,25 @@ fn script(name: &str) -> Option<Command> {
 
 struct Installed {
     place: TempDir,
+    destination: PathBuf,
     root: PathBuf,
 }
 
 impl Installed {
-    fn new() -> Option<Installed> {
+    /// `None`, with a skip, if one of `programs` is missing, which the test needs.
+    fn with(programs: &[&str]) -> Option<Installed> {
+        if !programs.iter().all(|program| here(program)) {
+            return None;
+        }
         let place = TempDir::new().unwrap();
         let destination = place.path().canonicalize().unwrap().join("root");
         fs::create_dir(&destination).unwrap();
         done(script("install")?.args(["--prefix", "/opt/vellum", "--destdir", text(&destination)]));
-        Some(Installed { root: destination.join("opt/vellum"), place })
-    }
-
-    fn destination(&self) -> PathBuf {
-        self.place.path().canonicalize().unwrap().join("root")
+        Some(Installed { root: destination.join("opt/vellum"), destination, place })
     }
 
     fn file(&self, path: &str) -> PathBuf {
         self.root.join(path)
-    }
-
-    fn vellum(&self) -> Command {
-        plain(self.file("bin/vellum"))
     }
 
     /// The words that pkg-config prints for `package`.
@@ -111,6 +108,13 @@ impl Installed {
     fn run(&self, program: &Path) -> Command {
         let mut command = plain(program);
         command.env("LD_LIBRARY_PATH", self.file("lib"));
+        command
+    }
+
+    /// `program` under the installed `vellum run` with `options`, with the libraries on the library path.
+    fn under_vellum(&self, options: &[&str], program: &Path) -> Command {
+        let mut command = self.run(&self.file("bin/vellum"));
+        command.args(["run", "-q"]).args(options).arg("--").arg(program);
         command
     }
 }
@@ -155,13 +159,14 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn refused(output: &Output, why: &str) {
-    assert!(!output.status.success() && said(output).contains(why), "{why}: {output:?}");
+fn refused(command: &mut Command, why: &str) {
+    let output = command.output().unwrap();
+    assert!(!output.status.success() && said(&output).contains(why), "{why}: {output:?}");
 }
 
 #[test]
 fn installation_is_small_complete_and_removable() {
-    let Some(installed) = Installed::new() else { return };
+    let Some(installed) = Installed::with(&[]) else { return };
     for (file, most) in SIZES {
         let bytes = fs::metadata(installed.file(file)).unwrap().len();
         assert!(bytes <= most, "{file} has {bytes} bytes");
@@ -184,16 +189,15 @@ fn installation_is_small_complete_and_removable() {
         let mode = fs::metadata(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display())).mode();
         assert_eq!((mode & 0o022, mode & 0o444), (0, 0o444), "{}: {mode:o}", file.display());
     }
-    let listed = installed.root.parent().unwrap().parent().unwrap();
     done(plain(installed.file("lib/vellum/uninstall")).current_dir(&installed.root));
-    assert_eq!(below(listed), Vec::<PathBuf>::new());
+    assert_eq!(below(&installed.destination), Vec::<PathBuf>::new());
 }
 
 /// A later installation replaces an earlier one and its extra files, and is removed completely.
 #[test]
 fn later_installation_replaces_an_earlier_one() {
-    let Some(installed) = Installed::new() else { return };
-    let destination = installed.destination();
+    let Some(installed) = Installed::with(&[]) else { return };
+    let destination = &installed.destination;
     let (manifest, old) = (installed.file("lib/vellum/manifest"), installed.file("lib/vellum/old/file"));
     fs::create_dir(old.parent().unwrap()).unwrap();
     fs::write(&old, "").unwrap();
@@ -208,9 +212,9 @@ fn later_installation_replaces_an_earlier_one() {
     let kept = installed.file("include/of_another.h");
     fs::write(&kept, "").unwrap();
     done(script("uninstall").unwrap().args(&options));
-    let left: Vec<PathBuf> = below(&destination).into_iter().filter(|path| !path.is_dir()).collect();
+    let left: Vec<PathBuf> = below(destination).into_iter().filter(|path| !path.is_dir()).collect();
     assert_eq!(left, [kept]);
-    refused(&script("uninstall").unwrap().args(&options).output().unwrap(), "nothing was installed");
+    refused(script("uninstall").unwrap().args(&options), "nothing was installed");
 }
 
 #[test]
@@ -220,18 +224,22 @@ fn foreign_files_are_left_alone() {
     fs::create_dir_all(theirs.parent().unwrap()).unwrap();
     fs::write(&theirs, "theirs").unwrap();
     let Some(mut install) = script("install") else { return };
-    refused(&install.args(["--destdir", text(place.path())]).output().unwrap(), "include/vellum.h is there");
+    refused(install.args(["--destdir", text(place.path())]), "include/vellum.h is there");
     assert_eq!(fs::read_to_string(theirs).unwrap(), "theirs");
     assert_eq!(below(place.path()).iter().filter(|path| path.is_file()).count(), 1);
 }
 
 #[test]
 fn wrong_options_and_manifests_are_refused() {
-    let Some(mut install) = script("install") else { return };
-    refused(&install.args(["--prefix", "here"]).output().unwrap(), "not an absolute path");
-    refused(&script("install").unwrap().arg("--destdir").output().unwrap(), "needs a directory");
-    refused(&script("install").unwrap().arg("--frobnicate").output().unwrap(), "Usage:");
-    refused(&script("package").unwrap().output().unwrap(), "Usage:");
+    for (name, options, why) in [
+        ("install", &["--prefix", "here"][..], "not an absolute path"),
+        ("install", &["--destdir"], "needs a directory"),
+        ("install", &["--frobnicate"], "Usage:"),
+        ("package", &[], "Usage:"),
+    ] {
+        let Some(mut script) = script(name) else { return };
+        refused(script.args(options), why);
+    }
     for name in ["install", "uninstall", "package"] {
         let help = done(script(name).unwrap().arg("--help"));
         assert!(help.starts_with("Usage:"), "{help}");
@@ -242,7 +250,7 @@ fn wrong_options_and_manifests_are_refused() {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("manifest"), format!("{entry}\n")).unwrap();
         let mut uninstall = script("uninstall").unwrap();
-        refused(&uninstall.args(["--destdir", text(place.path())]).output().unwrap(), "names");
+        refused(uninstall.args(["--destdir", text(place.path())]), "names");
     }
 }
 
@@ -252,13 +260,18 @@ fn library_in(maps: &str) -> Vec<&str> {
     code.filter_map(|line| line.find('/').map(|at| &line[at..])).collect()
 }
 
+fn preloads_its_own_library(root: &Path) {
+    let maps = done(plain(root.join("bin/vellum")).args(["run", "-q", "--", "cat", "/proc/self/maps"]));
+    assert_eq!(library_in(&maps), [text(&root.join("lib/vellum/libvellum.so"))]);
+}
+
 #[test]
 fn installed_command_works_without_the_repository() {
-    let Some(installed) = Installed::new() else { return };
+    let Some(installed) = Installed::with(&[]) else { return };
     let own = installed.file("lib/vellum/libvellum.so");
     let mut hide = true;
     let mut elsewhere = |arguments: &[&str]| {
-        let mut command = installed.vellum();
+        let mut command = plain(installed.file("bin/vellum"));
         command.args(arguments).current_dir("/");
         let hidden = if hide { without_the_repository(&command) } else { None };
         hide = hidden.is_some();
@@ -272,40 +285,27 @@ fn installed_command_works_without_the_repository() {
     // If it was built, the experiments' program runs, and reports unknown work.
     let why =
         if installed.file("bin/vellum-papers").exists() { "no work called \"bogus\"" } else { "lab/build" };
-    refused(&elsewhere(&["papers", "work", "bogus"]).output().unwrap(), why);
+    refused(&mut elsewhere(&["papers", "work", "bogus"]), why);
     // The installation works from a path with blanks.
-    let moved = installed.place.path().canonicalize().unwrap().join("a folder");
+    let moved = installed.destination.join("a folder");
     fs::rename(&installed.root, &moved).unwrap();
-    let mut command = plain(moved.join("bin/vellum"));
-    let maps = done(command.args(["run", "-q", "--", "cat", "/proc/self/maps"]));
-    assert_eq!(library_in(&maps), [text(&moved.join("lib/vellum/libvellum.so"))]);
+    preloads_its_own_library(&moved);
 }
 
 #[test]
 fn examples_of_every_header_build_with_pkg_config() {
-    if !here("pkg-config") || !here("cc") {
-        return;
-    }
-    let Some(installed) = Installed::new() else { return };
-    for (header, package, example) in INTERFACES {
+    let Some(installed) = Installed::with(&["pkg-config", "cc"]) else { return };
+    for (package, example, headers) in INTERFACES {
         let program =
             installed.compiled(&installed.file("share/doc/vellum/examples").join(example), package, &[]);
         let output = done(&mut installed.run(&program));
         assert!(!output.is_empty(), "{example}");
         if package != "vellum-measure" {
-            let mut run = installed.vellum();
-            let again = done(
-                run.args(["run", "-q", "--"]).arg(&program).env("LD_LIBRARY_PATH", installed.file("lib")),
-            );
+            let again = done(&mut installed.under_vellum(&[], &program));
             assert_eq!(again, output, "{example} under vellum run");
         }
-        // Each header alone, by both names that programs use.
-        let names = if header == "gc.h" {
-            vec!["gc.h", "gc/gc.h", "gc_typed.h", "gc/gc_inline.h"]
-        } else {
-            vec![header]
-        };
-        for name in names {
+        // Each header alone.
+        for name in headers {
             let source = installed.place.path().join("alone.c");
             fs::write(&source, format!("#include <{name}>\nint main(void) {{ return 0; }}\n")).unwrap();
             done(&mut installed.run(&installed.compiled(&source, package, &[])));
@@ -316,10 +316,7 @@ fn examples_of_every_header_build_with_pkg_config() {
 /// The preloaded library and the library that a program is linked with have the same SONAME.
 #[test]
 fn linked_program_loads_the_library_once() {
-    if !here("pkg-config") || !here("cc") {
-        return;
-    }
-    let Some(installed) = Installed::new() else { return };
+    let Some(installed) = Installed::with(&["pkg-config", "cc"]) else { return };
     let source = installed.place.path().join("copies.c");
     fs::write(&source, COPIES).unwrap();
     let linked = [
@@ -329,9 +326,8 @@ fn linked_program_loads_the_library_once() {
     for (package, header, function) in linked {
         let program = installed.compiled(&source, package, &[header, function]);
         assert_eq!(done(&mut installed.run(&program)), "1\n", "{package}");
-        let mut run = installed.vellum();
-        run.args(["run", "-q", "--libgc", "--"]).arg(&program).env("LD_LIBRARY_PATH", installed.file("lib"));
-        assert_eq!(done(&mut run), "1\n", "{package} under vellum run");
+        let under = done(&mut installed.under_vellum(&["--libgc"], &program));
+        assert_eq!(under, "1\n", "{package} under vellum run");
         // With a library of another checkout: the preloaded one is used, as it has the same SONAME.
         let mut preloaded = installed.run(&program);
         preloaded.env("LD_PRELOAD", Path::new(REPOSITORY).join("target/release/libvellum.so"));
@@ -341,10 +337,7 @@ fn linked_program_loads_the_library_once() {
 
 #[test]
 fn static_libraries_export_whole_interfaces() {
-    if !here("cc") {
-        return;
-    }
-    let Some(installed) = Installed::new() else { return };
+    let Some(installed) = Installed::with(&["cc"]) else { return };
     let place = installed.place.path();
     let program = place.join("all");
     let mut compile = plain("cc");
@@ -358,12 +351,11 @@ fn static_libraries_export_whole_interfaces() {
     if !here("pkg-config") {
         return;
     }
-    let example = installed.file("share/doc/vellum/examples/timing.c");
-    let program = installed.compiled(&example, "vellum-measure", &["-static"]);
-    assert!(!done(&mut plain(&program)).is_empty());
-    let example = installed.file("share/doc/vellum/examples/batch.c");
-    let program = installed.compiled(&example, "vellum", &["-static"]);
-    assert!(!done(&mut plain(&program)).is_empty());
+    for (package, example) in [("vellum-measure", "timing.c"), ("vellum", "batch.c")] {
+        let example = installed.file("share/doc/vellum/examples").join(example);
+        let program = installed.compiled(&example, package, &["-static"]);
+        assert!(!done(&mut plain(&program)).is_empty());
+    }
 }
 
 #[test]
@@ -376,10 +368,7 @@ fn cmake_finds_the_libraries() {
         add_executable(${name} ${EXAMPLES}/${source}.c)\n\
         target_link_libraries(${name} Vellum::${library})\nendforeach()\n\
         target_link_options(batch-static PRIVATE -static)\n";
-    if !here("cmake") || !here("make") || !here("cc") {
-        return;
-    }
-    let Some(installed) = Installed::new() else { return };
+    let Some(installed) = Installed::with(&["cmake", "make", "cc"]) else { return };
     let (source, build) = (installed.place.path().join("users"), installed.place.path().join("made"));
     fs::create_dir(&source).unwrap();
     fs::write(source.join("CMakeLists.txt"), PROJECT).unwrap();
@@ -411,8 +400,7 @@ fn archive_works_where_it_is_unpacked() {
     fs::create_dir(&unpacked).unwrap();
     done(plain("tar").args(["-xzf", text(&archive), "-C", text(&unpacked)]));
     let root = below(&unpacked).into_iter().next().expect("one folder");
-    let maps = done(plain(root.join("bin/vellum")).args(["run", "-q", "--", "cat", "/proc/self/maps"]));
-    assert_eq!(library_in(&maps), [text(&root.join("lib/vellum/libvellum.so"))]);
+    preloads_its_own_library(&root);
     done(&mut plain(root.join("lib/vellum/uninstall")));
     assert_eq!(below(&unpacked), Vec::<PathBuf>::new());
 }

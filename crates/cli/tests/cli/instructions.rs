@@ -1,7 +1,7 @@
 //! `vellum bench --metric instructions`: counts by valgrind, which are the same on every machine, and the
 //! message on processors without a counter of instructions.
 
-use crate::common::{VELLUM, exits, has, out, refused, report, said, text};
+use crate::common::{VELLUM, exits, has, out, refused, report, said, text, vellum};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -123,25 +123,16 @@ fn missing_counter_error_names_the_alternative() {
         let metrics = found["versus"].as_array().unwrap().iter().map(|row| row["metric"].as_str().unwrap());
         assert_eq!(metrics.collect::<Vec<_>>(), ["instructions", "cpu", "wall"]);
     } else {
-        assert_eq!(ended.status.code(), Some(125));
-        let said = said(&ended);
-        has(&said, &["perf_event_open: ", "--counter valgrind", "30 times"]);
+        has(&said(&exits(125, ended)), &["perf_event_open: ", "--counter valgrind", "30 times"]);
     }
-    refused(
-        &Command::new(VELLUM)
-            .args(["bench", "--metric", "instructions", "--counter", "valgrind", "--", "/bin/true"])
-            .env("PATH", "/no/such/folder")
-            .output()
-            .unwrap(),
-        "valgrind: not found; install valgrind",
-    );
+    let mut without = Command::new(VELLUM);
+    without.args(["bench", "--metric", "instructions"]).args(BY_VALGRIND).args(["--", "/bin/true"]);
+    let ended = without.env("PATH", "/no/such/folder").output().unwrap();
+    refused(&ended, "valgrind: not found; install valgrind");
     for (metric, option, why) in [
         ("cpu", &["--counter", "valgrind"][..], "--counter is for --metric instructions"),
         ("instructions", &["--subtract-start"], "--subtract-start is for times"),
     ] {
-        let ended =
-            Command::new(VELLUM).args(["bench", "--metric", metric]).args(option).arg("true").output();
-        let ended = exits(125, ended.unwrap());
-        assert!(said(&ended).contains(why), "{}", said(&ended));
+        refused(&vellum([&["bench", "--metric", metric], option, &["true"]].concat()), why);
     }
 }

@@ -12,12 +12,11 @@
 //!
 //! The seed is printed; VELLUM_KILLS sets the number of moments of each kind.
 
-use crate::common::{PATIENCE, exits, out, refused, said, text, until, vellum};
+use crate::common::{exits, out, refused, said, text, until, vellum};
 use crate::govern::{self, Governing};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vellum_random::Rng;
 use vellum_skip::Group;
 
@@ -42,27 +41,20 @@ enum Killed {
 }
 
 fn guardians(governor: i32) -> Vec<i32> {
-    let of_it = |process: &Process| process.parent == governor && process.state != 'Z';
-    let all = processes().into_iter().filter(|process| process.name == "vellum-guardian");
-    all.filter(of_it).map(|process| process.pid).collect()
+    let of_it = |process: &Process| {
+        process.name == "vellum-guardian" && process.parent == governor && process.state != 'Z'
+    };
+    processes().into_iter().filter(of_it).map(|process| process.pid).collect()
 }
 
 /// Ends all processes of the jobs' sessions: a job that forks may need more than one signal.
 fn end(jobs: &[i32]) {
-    let jobs: HashSet<i32> = jobs.iter().copied().collect();
-    let began = Instant::now();
-    loop {
-        let left: Vec<i32> = processes()
-            .into_iter()
-            .filter(|process| jobs.contains(&process.session) && process.state != 'Z')
-            .map(|process| process.pid)
-            .collect();
-        if left.is_empty() || began.elapsed() > PATIENCE {
-            return;
-        }
-        left.into_iter().for_each(kill);
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until("the jobs end", || {
+        let mut left = processes();
+        left.retain(|process| jobs.contains(&process.session) && process.state != 'Z');
+        left.iter().for_each(|process| kill(process.pid));
+        left.is_empty()
+    });
 }
 
 fn kill(pid: i32) {
@@ -160,25 +152,19 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Group>, order: bool) 
         }
         _ => {}
     }
-    let paths: Vec<PathBuf> = groups
-        .iter()
-        .flat_map(|groups| JOBS.map(|(name, _)| groups.path().join(format!("vellum-{name}"))))
-        .collect();
+    let of = |groups: &Group| JOBS.map(|(name, _)| groups.path().join(format!("vellum-{name}")));
+    let paths: Vec<PathBuf> = groups.into_iter().flat_map(of).collect();
     until("all run again", || all_run(&governing.jobs, &paths));
     // No process is left that could stop the jobs again.
     std::thread::sleep(Duration::from_millis(20));
     assert!(all_run(&governing.jobs, &paths));
     end(&governing.jobs);
-    match next {
-        // The next governor removes the groups when it ends.
-        Some(mut next) => {
-            next.signal(libc::SIGTERM);
-            next.child.wait().unwrap();
-        }
-        None if killed == Killed::AllRecovered => {
-            exits(0, recover(&folder.path().join("s")));
-        }
-        None => {}
+    // The next governor removes the groups when it ends.
+    if let Some(mut next) = next {
+        next.signal(libc::SIGTERM);
+        next.child.wait().unwrap();
+    } else if killed == Killed::AllRecovered {
+        exits(0, recover(&folder.path().join("s")));
     }
     until("no group is left", || !paths.iter().any(|path| path.exists()));
 }

@@ -5,6 +5,7 @@ use crate::common::{VELLUM, has, said, text};
 use crate::libgc_programs::{
     PROGRAMS, REPOSITORY, compiled, compiled_cpp, folder, on_the_library_path, passes,
 };
+use object::Object;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -110,14 +111,13 @@ fn library_has_libgcs_name_and_every_declared_function() {
         return vellum_skip::skip("readelf cannot be started");
     };
     assert!(String::from_utf8_lossy(&read.stdout).contains("Library soname: [libgc.so.1]"));
-    let exported = exported(&library).expect("nm starts");
+    let exported = exported(&library);
     let mut declared = BTreeSet::new();
     for header in headers() {
         let source = std::fs::read_to_string(&header).unwrap();
         let header = header.display();
-        for line in source.lines().filter(|line| {
-            line.starts_with("GC_API ") || line.starts_with("extern GC_") || line.starts_with("extern ")
-        }) {
+        let declares = |line: &&str| line.starts_with("GC_API ") || line.starts_with("extern ");
+        for line in source.lines().filter(declares) {
             let before = line.split_once('(').map_or(line.trim_end_matches(';'), |(before, _)| before);
             let name = before.rsplit([' ', '*']).next().filter(|name| name.starts_with("GC_"));
             // The C++ library exports the declarations of gc_cpp.h.
@@ -128,29 +128,26 @@ fn library_has_libgcs_name_and_every_declared_function() {
         }
     }
     let pages = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/libgc.md")).unwrap();
-    for name in exported.iter().filter(|name| !declared.contains(*name)) {
-        assert!(
-            pages.contains(name.as_str()),
-            "{name} is exported, but neither declared nor in docs/libgc.md"
-        );
+    for name in exported.difference(&declared) {
+        assert!(pages.contains(name), "{name} is exported, but neither declared nor in docs/libgc.md");
     }
 }
 
-/// The names of libgc that a library exports; `None` if `nm` cannot be started.
-fn exported(library: &Path) -> Option<BTreeSet<String>> {
-    let named = Command::new("nm").args(["-D", "--defined-only", text(library)]).output().ok()?;
-    let listed = String::from_utf8(named.stdout).unwrap();
-    let names = listed.lines().filter_map(|line| line.split_whitespace().nth(2));
-    Some(names.filter(|name| name.starts_with("GC_")).map(str::to_owned).collect())
+/// The names of libgc that a library exports.
+fn exported(library: &Path) -> BTreeSet<String> {
+    let bytes = std::fs::read(library).unwrap();
+    let library = object::File::parse(&*bytes).unwrap();
+    let names = library
+        .exports()
+        .unwrap()
+        .filter_map(|export| export.unwrap().name().into_name().map(<[u8]>::to_vec));
+    names.map(|name| String::from_utf8(name).unwrap()).filter(|name| name.starts_with("GC_")).collect()
 }
 
 /// The headers, except the internal ones that only other headers include.
-fn headers() -> Vec<PathBuf> {
+fn headers() -> BTreeSet<PathBuf> {
     let folder = Path::new(REPOSITORY).join("include/libgc");
-    let mut headers: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    headers.sort();
-    headers
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 #[test]
@@ -160,9 +157,7 @@ fn functions_of_the_distributions_library_are_provided_or_listed_as_missing() {
     if !theirs.is_file() {
         return vellum_skip::skip(format_args!("there is no {} (Debian's package libgc1)", theirs.display()));
     }
-    let (Some(theirs), Some(ours)) = (exported(theirs), exported(&folder.join("libgc.so.1"))) else {
-        return vellum_skip::skip("nm cannot be started");
-    };
+    let (theirs, ours) = (exported(theirs), exported(&folder.join("libgc.so.1")));
     let pages = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/libgc.md")).unwrap();
     let missing: Vec<&String> =
         theirs.difference(&ours).filter(|name| !pages.contains(&format!("`{name}`"))).collect();
@@ -184,8 +179,8 @@ fn headers_compile_without_warnings() {
                 continue;
             }
             let source = place.path().join("source").with_extension(ending);
-            std::fs::write(&source, format!("#include \"{name}\"\nint main(void) {{ return 0; }}\n"))
-                .unwrap();
+            let text = format!("#include \"{name}\"\nint main(void) {{ return 0; }}\n");
+            std::fs::write(&source, text).unwrap();
             for switches in [&[][..], &["-DGC_THREADS"], &["-DGC_THREADS", "-DGC_DEBUG"]] {
                 let mut command = Command::new(compiler);
                 command.args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I"]);

@@ -1,8 +1,8 @@
 //! `vellum obs`: selected parts of observation files (saved timings), and their statistics.
 
-use crate::common::{VELLUM, exits, files, out, refused, said, text};
+use crate::common::{self, VELLUM, exits, files, out, refused, said, text};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::{Command, Output, Stdio};
 
 /// Three series, a summary, and an invalid line.
@@ -24,18 +24,7 @@ fn obs(words: &[&str]) -> Command {
 
 /// `vellum obs WORDS` with `input` on standard input.
 fn piped(words: &[&str], input: &[u8]) -> Output {
-    let mut child = obs(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("vellum starts");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    let input = input.to_vec();
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = child.wait_with_output().expect("vellum ends");
-    writer.join().expect("the writer ends");
-    output
+    common::piped(&mut obs(words), input)
 }
 
 #[test]
@@ -44,8 +33,7 @@ fn grep_selects_by_name_and_label() {
     let expected: String = FILE.split_inclusive('\n').filter(|line| !line.starts_with("this")).collect();
     assert_eq!((out(&all), all.status.code()), (expected, Some(0)));
     let found = piped(&["grep", "^SORT$", "--label", "=A"], FILE.as_bytes());
-    let lines: Vec<&str> = FILE.lines().skip(1).take(3).collect();
-    assert_eq!(out(&found).lines().collect::<Vec<_>>(), lines);
+    assert!(out(&found).lines().eq(FILE.lines().skip(1).take(3)), "{found:?}");
     let nothing = piped(&["grep", "NOTHING"], FILE.as_bytes());
     assert_eq!((out(&nothing), nothing.status.code()), (String::new(), Some(1)));
 }
@@ -101,7 +89,7 @@ fn stat_prints_lines_a_table_or_json() {
     let head: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(head, ["name", "labels", "n", "mean", "min", "max", "std", "p10"]);
     assert!(table.contains("1,000") && table.contains("9.05 ms") && !table.contains('\x1b'), "{table}");
-    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert_eq!(common::wide(&table), None, "{table}");
     let json = piped(&["stat", "--to", "json", "-o", "--grep", "BASE"], FILE.as_bytes());
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((&json["schema"], &json["layers"]), (&"vellum.obs.stat/1".into(), &1.into()));
@@ -116,10 +104,7 @@ fn lines_and_json_convert_both_ways() {
     assert_eq!(value["schema"], "vellum.observations/1");
     assert_eq!(value["series"][0]["observations"]["cpu_ns"][3], 39.0);
     let lines = piped(&["grep", "."], &json.stdout);
-    assert_eq!(out(&lines).lines().collect::<Vec<_>>(), {
-        let sort = FILE.lines().filter(|line| line.starts_with("SORT"));
-        sort.collect::<Vec<_>>()
-    });
+    assert!(out(&lines).lines().eq(FILE.lines().filter(|line| line.starts_with("SORT"))), "{lines:?}");
     let summaries = piped(&["grep", "--to", "json", "BASE"], FILE.as_bytes());
     assert!(said(&summaries).contains("summaries left out"), "{}", said(&summaries));
     refused(&piped(&["stat"], br#"{"schema": "vellum.run/1"}"#), "vellum.run/1");

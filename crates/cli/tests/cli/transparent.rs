@@ -3,7 +3,7 @@
 use crate::common::{
     self, VELLUM, exits, files, harmless_library, heeding_signals, out, program, run, said, sh,
 };
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -20,20 +20,8 @@ fn bytes(seed: u64, length: usize) -> Vec<u8> {
 #[test]
 fn input_and_output_pass_byte_for_byte() {
     let data = bytes(7, 3 << 20);
-    let mut child = run(&[])
-        .arg("cat")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let sent = data.clone();
-    let writer = std::thread::spawn(move || stdin.write_all(&sent));
-    let ended = child.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
+    let ended = exits(0, common::piped(run(&[]).arg("cat"), &data));
     assert!(ended.stdout == data, "3 MiB went through cat and came out different");
-    assert!(ended.status.success());
 }
 
 #[test]
@@ -67,15 +55,14 @@ fn lists_in_the_environment_are_extended_and_not_replaced() {
         "{}:libm.so.6 detect_leaks=0:verify_asan_link_order=0 never 250 off 1048576 /var/tmp/no-such\n",
         library.display()
     );
-    assert_eq!(String::from_utf8_lossy(&ended.stdout), expected);
+    assert_eq!(out(&ended), expected);
 }
 
 /// Runs `what` in a shell after `setup`, directly and under vellum, and compares the output.
 fn same_with_and_without(setup: &str, what: &str) {
     let under = format!("{VELLUM} run -q --lib {} -- {what}", harmless_library().display());
     let print = |command: &str| {
-        let ended = Command::new("sh").args(["-c", &format!("{setup} exec {command}")]).output().unwrap();
-        out(&ended)
+        out(&Command::new("sh").args(["-c", &format!("{setup} exec {command}")]).output().unwrap())
     };
     assert_eq!(print(&under), print(what), "after: {setup}");
 }
@@ -105,8 +92,7 @@ fn signal_dispositions_and_mask_are_inherited() {
                 });
             }
             // grep is the tested process itself, and does not change its signals.
-            String::from_utf8(command.args(["^Sig[BI]", "/proc/self/status"]).output().unwrap().stdout)
-                .unwrap()
+            out(&command.args(["^Sig[BI]", "/proc/self/status"]).output().unwrap())
         };
         let mut grep = Command::new("grep");
         heeding_signals(&mut grep);
@@ -180,12 +166,12 @@ fn no_files_are_left_behind() {
     // The board's path varies, so all boards of this user are compared before and after.
     let script = "test -f \"$VELLUM_BOARD\" && stat -c %a \"$VELLUM_BOARD\" && echo \"$VELLUM_BOARD\"";
     for end in ["", "; kill -9 $$", "; exit 5"] {
-        let ended = run(&["-q"])
+        let mut run = run(&["-q"]);
+        let text = out(&run
             .args(["sh", "-c", &format!("{script}{end}")])
             .env("TMPDIR", place.path())
             .output()
-            .unwrap();
-        let text = String::from_utf8(ended.stdout).unwrap();
+            .unwrap());
         let (mode, board) = text.trim_end().split_once('\n').expect("a board");
         assert_eq!(mode, "600");
         let directory = std::path::Path::new(board).parent().unwrap();
@@ -198,7 +184,7 @@ fn left_over_children_are_not_waited_for() {
     let (_place, [json]) = files(["r.json"]);
     let script = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!";
     let ended = sh(&["--json", common::text(&json)], script);
-    let pid = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
+    let pid = out(&ended).trim().to_owned();
     let killed = Command::new("kill").arg(&pid).status().unwrap();
     assert!(killed.success(), "it was left running");
     let report = common::report(&json);
@@ -211,7 +197,7 @@ fn nested_runs_work() {
     let library = harmless_library();
     let inner = [VELLUM, "run", "--lib", common::text(&library), "--", "sh", "-c"];
     let ended = exits(6, run(&[]).args(inner).arg("echo $LD_PRELOAD; exit 6").output().unwrap());
-    assert_eq!(String::from_utf8_lossy(&ended.stdout).trim_end(), common::text(&library));
+    assert_eq!(out(&ended).trim_end(), common::text(&library));
     assert_eq!(said(&ended).matches("exit status 6").count(), 2);
 }
 
@@ -219,10 +205,6 @@ fn nested_runs_work() {
 fn i386_programs_get_no_loader_warnings() {
     let source = "#include <stdio.h>\nint main(void) { printf(\"%d\\n\", (int)sizeof(long)); return 0; }\n";
     let Some(program) = program("gcc", &["-m32"], source) else { return };
-    let ended = Command::new(VELLUM)
-        .args(["run", "-q", "--", "sh", "-c", "$0 && exec $0"])
-        .arg(&program)
-        .output()
-        .expect("vellum starts");
-    assert_eq!((String::from_utf8_lossy(&ended.stdout).as_ref(), said(&ended).as_str()), ("4\n4\n", ""));
+    let ended = common::vellum(["run", "-q", "--", "sh", "-c", "$0 && exec $0", common::text(&program)]);
+    assert_eq!((out(&ended).as_str(), said(&ended).as_str()), ("4\n4\n", ""));
 }

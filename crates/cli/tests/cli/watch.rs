@@ -54,8 +54,7 @@ fn one_cycle_is_shown_recorded_and_replayed() {
     let (_place, [file]) = files(["busy.watch"]);
     let ended =
         watch(&[&busy.pid(), "--once", "--delay", "100us", "--budget", "50%", "--record", text(&file)]);
-    let (out, said) = (shown(&ended), said(&ended));
-    assert!(ended.status.success(), "{out}{said}");
+    let out = common::out_of_success(&ended);
     has(
         &out,
         &[
@@ -120,17 +119,14 @@ fn unwatchable_subject_is_refused_with_a_remedy() {
         (&["1", "--source", "idle-bitmap"], "the sources are auto"),
         (&[], "SUBJECT"),
     ] {
-        let ended = watch(arguments);
-        refused(&ended, words);
+        refused(&watch(arguments), words);
     }
 }
 
 #[test]
 fn sources_are_listed_with_reasons() {
     let ended = exits(0, watch(&["--sources"]));
-    for kind in SourceKind::ALL {
-        assert!(shown(&ended).contains(kind.name()), "{}", shown(&ended));
-    }
+    has(&shown(&ended), &SourceKind::ALL.map(SourceKind::name));
 }
 
 #[test]
@@ -152,9 +148,8 @@ fn short_run_reports_the_time_needed_for_a_curve() {
     // A program that uses almost no CPU time, and one that ends soon after using some.
     for script in ["sleep 0.3", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.2"] {
         let ended = common::sh(&[], script);
-        let said = said(&ended);
-        assert!(said.contains("too short to recommend memory: run it for about 2 s of CPU time"), "{said}");
-        assert!(said.contains("peak"), "{said}");
+        let told = "too short to recommend memory: run it for about 2 s of CPU time";
+        has(&said(&ended), &[told, "peak"]);
     }
 }
 

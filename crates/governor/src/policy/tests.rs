@@ -15,11 +15,10 @@ fn claim(priority: u8, resident: u64, worth: u64) -> Option<Claim> {
 
 fn fixed(priority: u8, resident: u64) -> Option<Claim> {
     Some(Claim {
-        priority,
-        resident: Bytes(resident * MIB),
         worth: None,
         reclaimable: false,
         reclaimable_running: false,
+        ..claim(priority, resident, 0)?
     })
 }
 
@@ -98,9 +97,8 @@ fn the_brake_stops_taking_then_running_and_lets_go_one_a_turn() {
     let claims = [claim(5, 300, 100), claim(4, 300, 100), claim(3, 300, 100)];
     let stalled = |second| Situation { stalled: 0.5, waited: 0.5, ..at(second, 800) };
     let decided = policy.decide(&stalled(0), &claims);
-    assert!(
-        decided.braked && decided.squeezed && decided.jobs.iter().all(|job| job.unwrap().take == Bytes(0))
-    );
+    assert!(decided.braked && decided.squeezed);
+    assert!(decided.jobs.iter().all(|job| job.unwrap().take == Bytes(0)));
     for second in 1..u64::from(BRAKES) + 2 {
         policy.decide(&stalled(second), &claims);
     }
@@ -116,10 +114,8 @@ fn the_brake_stops_taking_then_running_and_lets_go_one_a_turn() {
 fn stalls_of_others_stop_the_taking_and_no_job() {
     let mut policy = Policy::new(0.1, TURN, NEVER);
     for second in 0..60 {
-        let decided = policy.decide(
-            &Situation { stalled: 0.9, ..at(second, 800) },
-            &[claim(5, 500, 100), claim(4, 500, 100)],
-        );
+        let stalled = Situation { stalled: 0.9, ..at(second, 800) };
+        let decided = policy.decide(&stalled, &[claim(5, 500, 100), claim(4, 500, 100)]);
         assert_eq!((running(&decided), decided.jobs[0].unwrap().take), (vec![0, 1], Bytes(0)));
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Set {
 }
 
 /// A governor of `jobs`, with `head` in its table.
-fn set(head: &str, jobs: &[(&str, &str, &str)]) -> Set {
+pub(crate) fn set(head: &str, jobs: &[(&str, &str, &str)]) -> Set {
     let mut table = format!("period = \"100 ms\"\n{head}\n");
     for (name, script, more) in jobs {
         table += &format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", {script:?}]\n{more}\n");
@@ -71,6 +71,16 @@ impl Set {
         self.events.iter().filter(|event| is(event)).count()
     }
 
+    /// True if the job was suspended.
+    pub(crate) fn suspended(&self, name: &str) -> bool {
+        self.count(|event| matches!(event, Event::Suspended { job, .. } if job == name)) > 0
+    }
+
+    /// True if the job was resumed.
+    fn resumed(&self, name: &str) -> bool {
+        self.count(|event| matches!(event, Event::Resumed { job, .. } if job == name)) > 0
+    }
+
     /// Stops the governor; the jobs go on.
     pub(crate) fn stop(&mut self) {
         self.events.extend(self.governor.take().unwrap().stop());
@@ -88,6 +98,15 @@ impl Drop for Set {
             // SAFETY: a signal to a group that this test has made; one that is gone is refused.
             unsafe { libc::kill(-pid, libc::SIGKILL) };
         }
+    }
+}
+
+/// Waits until `done`, without the governor.
+#[track_caller]
+pub(crate) fn soon(hang: &str, done: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "{hang}");
     }
 }
 
@@ -113,26 +132,20 @@ fn is_stopped(pid: i32) -> bool {
 
 /// More than a shell holds, and less than two do: where nothing can be taken, one of two must wait.
 const TIGHT: &str = "budget = \"1 MiB\"";
-const FOREVER: &str = "while :; do sleep 0.05; done";
+pub(crate) const FOREVER: &str = "while :; do sleep 0.05; done";
 
 #[test]
 fn jobs_that_do_not_fit_take_turns_and_all_go_on_when_the_governor_stops() {
     let mut set = set(TIGHT, &[("a", FOREVER, ""), ("b", FOREVER, "")]);
     set.until("both have been suspended and resumed", |set| {
-        ["a", "b"].iter().all(|name| {
-            set.count(|event| matches!(event, Event::Suspended { job, .. } if job == name)) > 0
-                && set.count(|event| matches!(event, Event::Resumed { job, .. } if job == name)) > 0
-        })
+        ["a", "b"].iter().all(|name| set.suspended(name) && set.resumed(name))
     });
     set.until("one is suspended", |set| set.states().contains(&State::Suspended));
     let pids = [set.pid("a"), set.pid("b")];
     set.until("it is stopped indeed", |_| pids.iter().any(|pid| is_stopped(*pid)));
     set.stop();
     assert!(matches!(set.events.last(), Some(Event::Stopped { running: 2 })), "{:?}", set.events.last());
-    let began = Instant::now();
-    while pids.iter().any(|pid| is_stopped(*pid)) {
-        assert!(began.elapsed() < PATIENCE, "a job stays stopped");
-    }
+    soon("a job stays stopped", || !pids.iter().any(|pid| is_stopped(*pid)));
     assert!(pids.iter().all(|pid| "RSD".contains(letter(*pid))), "{:?}", pids.map(letter));
     assert!(!set.folder.path().join("s").exists(), "the sockets are removed");
 }
@@ -178,22 +191,16 @@ fn processes_whose_parent_is_gone_stay_in_the_job_and_are_suspended_with_it() {
     // The first process ends and leaves one behind.
     let orphan = "sleep 300 & echo $! > orphan; exit 0";
     let mut set = set(
-        "budget = \"1 MiB\"",
+        TIGHT,
         &[("keeper", FOREVER, "priority = 9"), ("orphans", orphan, "directory = \".\"\npriority = 0")],
     );
     let file = set.folder.path().join("orphan");
-    set.until("it is suspended", |set| {
-        set.count(|event| matches!(event, Event::Suspended { job, .. } if job == "orphans")) > 0
-            && file.exists()
-    });
+    set.until("it is suspended", |set| set.suspended("orphans") && file.exists());
     let pid: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
     set.until("it is stopped", |_| is_stopped(pid));
     set.stop();
-    let began = Instant::now();
     // On its way to sleep again it may be seen running.
-    while letter(pid) != 'S' {
-        assert!(began.elapsed() < PATIENCE, "it stays stopped");
-    }
+    soon("it stays stopped", || letter(pid) == 'S');
     // SAFETY: a signal to a process that this test has made.
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }
@@ -202,9 +209,7 @@ fn processes_whose_parent_is_gone_stay_in_the_job_and_are_suspended_with_it() {
 fn a_job_that_heeds_no_signal_is_suspended_and_resumed_like_any_other() {
     let deaf = "trap '' TERM INT HUP TSTP CONT; while :; do sleep 0.05; done";
     let mut set = set(TIGHT, &[("deaf", deaf, "priority = 0"), ("other", FOREVER, "priority = 1")]);
-    set.until("it was suspended and runs again", |set| {
-        set.count(|event| matches!(event, Event::Resumed { job, .. } if job == "deaf")) > 0
-    });
+    set.until("it was suspended and runs again", |set| set.resumed("deaf"));
 }
 
 #[test]
@@ -217,14 +222,12 @@ fn what_grows_without_bound_is_stopped_and_the_urgent_job_runs_on() {
         "budget = \"40 MiB\"",
         &[("grower", grower, "priority = 1"), ("urgent", FOREVER, "priority = 8")],
     );
-    set.until("it is suspended", |set| {
-        set.count(|event| matches!(event, Event::Suspended { job, .. } if job == "grower")) > 0
-    });
+    set.until("it is suspended", |set| set.suspended("grower"));
     let job = &set.snapshot().jobs[0];
     // With swap it is emptied when it is suspended.
     let grown = job.resident_bytes + job.taken_bytes;
     assert!(grown > 30 << 20, "{grown} bytes were within the budget");
-    assert_eq!(set.count(|event| matches!(event, Event::Suspended { job, .. } if job == "urgent")), 0);
+    assert!(!set.suspended("urgent"));
     let pid = set.pid("grower");
     set.until("it is stopped", |_| is_stopped(pid));
 }
@@ -248,9 +251,8 @@ fn jobs_find_the_advice_socket_and_heed_signals_as_programs_do() {
 fn a_process_that_runs_is_adopted_and_left_as_it_was() {
     let mut child = std::process::Command::new("sleep").arg("300").spawn().unwrap();
     let mut set = Set::of(&format!("period = \"100 ms\"\n[[job]]\nname = \"it\"\npid = {}\n", child.id()));
-    set.until("it is adopted", |set| {
-        set.count(|event| matches!(event, Event::Adopted { processes: 1, .. })) > 0
-    });
+    let adopted = |event: &Event| matches!(event, Event::Adopted { processes: 1, .. });
+    set.until("it is adopted", |set| set.count(adopted) > 0);
     set.until("it is seen", |set| set.snapshot().jobs[0].resident_bytes > 0);
     child.kill().unwrap();
     child.wait().unwrap();

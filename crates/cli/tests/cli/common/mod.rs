@@ -7,9 +7,10 @@ pub(crate) mod terminal;
 
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The command under test.
@@ -92,6 +93,17 @@ impl Drop for Running {
     }
 }
 
+/// Runs `command` to its end with `input` on standard input.
+pub(crate) fn piped(command: &mut Command, input: &[u8]) -> Output {
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().expect("it starts");
+    let (mut stdin, input) = (child.stdin.take().expect("a pipe"), input.to_vec());
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().expect("it ends");
+    writer.join().expect("the writer ends");
+    output
+}
+
 /// The output of a command that ended with this status.
 #[track_caller]
 pub(crate) fn exits(status: i32, output: Output) -> Output {
@@ -129,6 +141,11 @@ pub(crate) fn report(path: &Path) -> Value {
 pub(crate) fn has(text: &str, parts: &[&str]) {
     let missing: Vec<_> = parts.iter().filter(|part| !text.contains(**part)).collect();
     assert!(missing.is_empty(), "{missing:?} missing:\n{text}");
+}
+
+/// The first line that is too long for a terminal.
+pub(crate) fn wide(text: &str) -> Option<&str> {
+    text.lines().find(|line| line.chars().count() > 80 && line.contains(' '))
 }
 
 /// Checks that a page of docs mentions these fields.
