@@ -232,9 +232,8 @@ pub(crate) fn report(comparison: &Comparison) -> Report<'_> {
             row.metric.names()[0].to_owned(),
             row.metric.show(row.without_median),
             row.metric.show(row.with_median),
-            show_ratio(row.ratio),
-            row.control_ratio
-                .map_or_else(String::new, |ratio| format!("[{:.3}, {:.3}]", ratio.low, ratio.high)),
+            row.ratio.map_or("not measured".to_owned(), |it| format!("{:.3} {}", it.estimate, within(it))),
+            row.control_ratio.map_or_else(String::new, within),
         ]);
     }
     let verdicts: Vec<String> = comparison.results.iter().map(show_verdict).collect();
@@ -255,11 +254,8 @@ pub(crate) fn report(comparison: &Comparison) -> Report<'_> {
     report.documented(comparison)
 }
 
-fn show_ratio(ratio: Option<Interval>) -> String {
-    ratio.map_or_else(
-        || "not measured".to_owned(),
-        |ratio| format!("{:.3} [{:.3}, {:.3}]", ratio.estimate, ratio.low, ratio.high),
-    )
+fn within(ratio: Interval) -> String {
+    format!("[{:.3}, {:.3}]", ratio.low, ratio.high)
 }
 
 /// The verdict for a metric in words, after "it takes".

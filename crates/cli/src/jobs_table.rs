@@ -3,9 +3,7 @@
 use Shown::{Bytes, Count, Part, Seconds, Words};
 use std::time::Duration;
 use vellum_governor::{JobSnapshot, Limit, Snapshot};
-use vellum_report::Style;
-use vellum_report::Table;
-use vellum_report::units;
+use vellum_report::{Style, Table, units};
 
 /// The text for an unknown value.
 const UNKNOWN: &str = "-";

@@ -17,10 +17,9 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use vellum_measure::Series;
 use vellum_measure::filter::Filter;
-use vellum_measure::json;
 use vellum_measure::line::{Entry, OnError, ReadError, Reader, Skipped};
+use vellum_measure::{Series, json};
 
 const BUFFER_BYTES: usize = 1 << 20;
 /// Bad lines of a file that are reported one by one.

@@ -211,16 +211,13 @@ mod tests {
         let short = "too short to recommend memory: run it for about 5 s of CPU time";
         let known = ": the smallest limit that costs at most 2 % of its time";
         let (all, growing) = ((":\"curve", ":\"all"), ("g\":false", "g\":true"));
+        let files = ("s_bytes\":0,\"give", "s_bytes\":9,\"give");
         for (changes, words, end) in [
             (&[("4200", "4100")][..], "", short),
             (&[("s\":2,", "s\":1,"), growing], "", short),
             (&[], "45.0 MiB recommended, with swap for the rest", known),
             (&[all], "45.0 MiB recommended", known),
-            (
-                &[all, ("s_bytes\":0,\"give", "s_bytes\":9,\"give")],
-                "45.0 MiB recommended, 9 B of it for files that it reads again",
-                known,
-            ),
+            (&[all, files], "45.0 MiB recommended, 9 B of it for files that it reads again", known),
             (&[growing], "at least 45.0 MiB recommended", ": it is still growing"),
         ] {
             let frame: Frame = said(changes);

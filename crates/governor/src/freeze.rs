@@ -168,11 +168,7 @@ mod tests {
         assert!(freezer.suspend(Roots::Process, &mut known, &guardian).unwrap());
         let began = Instant::now();
         while !states(&known).iter().all(|state| b"TZX".contains(state)) {
-            assert!(
-                began.elapsed() < Duration::from_secs(30),
-                "{:?}",
-                String::from_utf8_lossy(&states(&known))
-            );
+            assert!(began.elapsed() < Duration::from_secs(30), "{:?}", states(&known).escape_ascii());
         }
         let before = Census::take(guardian.pids()).members(Roots::Process, &known);
         std::thread::sleep(Duration::from_millis(50));

@@ -175,11 +175,8 @@ impl Governor {
         }
         let over = self.jobs.iter().all(|job| job.state == State::Ended);
         let next = self.decided_at.map_or(now, |at| at + self.config.period);
-        let next = watched
-            .into_iter()
-            .chain(self.decide_by)
-            .chain(self.jobs.iter().filter_map(|job| job.restart_at))
-            .fold(next, Instant::min);
+        let starts = self.jobs.iter().filter_map(|job| job.restart_at);
+        let next = starts.chain(watched).chain(self.decide_by).fold(next, Instant::min);
         let wait = next.saturating_duration_since(Instant::now()).min(WAIT_MAX);
         Step { events, wait: (!over).then_some(wait) }
     }
@@ -303,12 +300,8 @@ impl Governor {
             },
             valid: self.config.period * advice::VALID_PERIODS,
         }));
-        let jobs: Vec<_> = self
-            .jobs
-            .iter()
-            .enumerate()
-            .map(|(at, job)| job.snapshot(heard.get(at).copied().unwrap_or(0)))
-            .collect();
+        let heard = heard.into_iter().chain(std::iter::repeat(0));
+        let jobs: Vec<_> = self.jobs.iter().zip(heard).map(|(job, heard)| job.snapshot(heard)).collect();
         let own = Pid::me().stat();
         self.snapshot = Arc::new(Snapshot {
             schema: SCHEMA.to_owned(),

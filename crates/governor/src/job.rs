@@ -261,11 +261,8 @@ impl Job {
             let Some(stat) = census.stat(*pid) else { continue };
             // What a process used before it was first seen was used since it is governed, unless it was
             // adopted.
-            let before = self
-                .seen
-                .get(pid)
-                .copied()
-                .unwrap_or_else(|| if self.from_start { Used::default() } else { stat.own });
+            let first = if self.from_start { Used::default() } else { stat.own };
+            let before = self.seen.get(pid).copied().unwrap_or(first);
             gained += stat.own.since(before);
             now.insert(*pid, stat.own);
         }

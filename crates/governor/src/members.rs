@@ -94,12 +94,8 @@ impl Census {
 
     /// Resident memory of the living members; shared pages count in each.
     pub(crate) fn resident(&self, members: &Members) -> Bytes {
-        members
-            .keys()
-            .filter_map(|pid| self.all.get(pid))
-            .filter(|stat| !stat.is_zombie())
-            .map(|stat| stat.resident)
-            .sum()
+        let stats = members.keys().filter_map(|pid| self.all.get(pid));
+        stats.filter(|stat| !stat.is_zombie()).map(|stat| stat.resident).sum()
     }
 }
 

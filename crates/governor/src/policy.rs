@@ -257,10 +257,9 @@ impl Policy {
     /// enough that the jobs after it are resumed one by one.
     fn deadlines(&self, now: Duration, claims: &[Option<Claim>]) -> Vec<(usize, Duration)> {
         let there = |index: &usize| claims.get(*index).is_some_and(Option::is_some);
-        let mut waits: Vec<(usize, Duration)> = (0..self.jobs.len())
-            .filter(there)
-            .filter_map(|index| Some((index, self.waited(index, now)?)))
-            .collect();
+        let there = (0..self.jobs.len()).filter(there);
+        let mut waits: Vec<(usize, Duration)> =
+            there.filter_map(|index| Some((index, self.waited(index, now)?))).collect();
         waits.sort_by_key(|(_, waited)| std::cmp::Reverse(*waited));
         let bound = self.bound - self.bound / MARGIN;
         let spacing = (bound / u32::try_from(waits.len()).unwrap_or(u32::MAX).max(1)).max(SPACING_MIN);

@@ -16,6 +16,7 @@
 //! functions only. All blocks of the file are allocated before it is mapped, so that a full disk cannot kill
 //! a writer.
 
+use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -328,21 +329,11 @@ impl Table {
 }
 
 fn map(file: &File) -> Result<NonNull<Table>, Failed> {
+    let (bytes, access) = (size_of::<Table>(), ProtFlags::READ | ProtFlags::WRITE);
     // SAFETY: a new shared mapping wherever the kernel likes; nothing else is touched.
-    let memory = unsafe {
-        libc::mmap(
-            null_mut(),
-            size_of::<Table>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    match NonNull::new(memory.cast::<Table>()) {
-        Some(table) if memory != libc::MAP_FAILED => Ok(table),
-        _ => Err(("mmap", io::Error::last_os_error())),
-    }
+    let memory = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, file, 0) };
+    let memory = memory.map_err(|error| ("mmap", error.into()))?;
+    NonNull::new(memory.cast()).ok_or_else(|| ("mmap", io::Error::last_os_error()))
 }
 
 fn boot() -> String {

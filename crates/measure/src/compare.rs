@@ -281,10 +281,8 @@ mod tests {
                 (0..200).map(|_| 1.0 + noise.exponential()).collect()
             };
             let arms = Arms { a: &a, control: &a, b: &a };
-            Comparison::of(arms, &Options { resamples: 200, ..Options::default() })
-                .unwrap()
-                .a
-                .contains(1.0 + truth)
+            let options = Options { resamples: 200, ..Options::default() };
+            Comparison::of(arms, &options).unwrap().a.contains(1.0 + truth)
         });
         let held = held.count();
         // 93 % of 150 less two deviations.
@@ -294,11 +292,8 @@ mod tests {
     #[test]
     fn warnings_name_the_problem() {
         let kinds = |found: &Comparison| -> Vec<String> {
-            found
-                .warnings()
-                .iter()
-                .map(|warning| warning.to_string().split(' ').take(2).collect::<Vec<_>>().join(" "))
-                .collect()
+            let first = |text: String| text.split(' ').take(2).collect::<Vec<_>>().join(" ");
+            found.warnings().iter().map(|warning| first(warning.to_string())).collect()
         };
         let [a, control, b] = rounds(300, 1.0, 2);
         assert!(kinds(&compare(&[a.clone(), control.clone(), b.clone()])).is_empty());

@@ -88,11 +88,8 @@ impl Filter {
             // The cut comes first: the ranges count all observations, and selecting a column may drop some.
             Entry::Series(series) => {
                 let series = self.in_ranges(series);
-                self.quantities
-                    .iter()
-                    .filter_map(|quantity| series.select(quantity))
-                    .map(Entry::Series)
-                    .collect()
+                let chosen = self.quantities.iter().filter_map(|quantity| series.select(quantity));
+                chosen.map(Entry::Series).collect()
             }
             Entry::Summary(summary) => {
                 let selected = self.quantities.is_empty() || self.quantities.contains(&summary.quantity);

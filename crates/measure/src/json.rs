@@ -249,14 +249,8 @@ mod tests {
             ("{".to_owned(), "(line 1, column 1)"),
             (json!({"schema": "vellum.run/1", "series": 3}).to_string(), "schema is \"vellum.run/1\""),
             (series(json!({"value": [1, null]}), json!({})), "these are not observations in JSON (line 1"),
-            (
-                series(json!({"value": [1], "minor": [1, 2]}), json!({})),
-                "series: minor has 2 entries for 1 of value at line 1",
-            ),
-            (
-                series(json!({"value": [1], "minor": [-1]}), json!({})),
-                "these are not observations in JSON (line 1",
-            ),
+            (series(json!({"value": [1], "minor": [1, 2]}), json!({})), "minor has 2 entries for 1 of value"),
+            (series(json!({"value": [1], "minor": [-1]}), json!({})), "these are not observations in JSON"),
             (series(value.clone(), json!({"batch": 0})), "series X: its batch is 0"),
             (series(value, backwards), "mark 1 ends at 1 ns"),
         ] {

@@ -63,11 +63,6 @@ impl Asked {
         Ok(Asked { pid, memory, door })
     }
 
-    /// Its number.
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
     fn byte(&self, at: usize) -> Result<u8, DoorError> {
         let mut byte = [0];
         let read = self.memory.read_exact_at(&mut byte, self.door + at as u64);

@@ -43,17 +43,13 @@ pub struct LibraryError {
 /// The library's absolute path.
 pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
     let cure = "./build makes it: put it beside this command, or name it with --lib or VELLUM_LIB";
-    find_named(NAME, asked, "VELLUM_LIB").map_err(|looked| LibraryError { name: NAME, looked, cure })
+    find_named(NAME, asked, "VELLUM_LIB", cure)
 }
 
 /// The recorder's absolute path.
 pub fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
     let cure = "./build makes it: put it beside this command, or name it with --recorder or VELLUM_COST_LIB";
-    find_named(RECORDER, asked, "VELLUM_COST_LIB").map_err(|looked| LibraryError {
-        name: RECORDER,
-        looked,
-        cure,
-    })
+    find_named(RECORDER, asked, "VELLUM_COST_LIB", cure)
 }
 
 /// The absolute path of the folder with `libgc.so.1` in it.
@@ -135,13 +131,15 @@ pub fn preloadable(library: &Path, folder: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-fn find_named(name: &str, asked: Option<&Path>, variable: &str) -> Result<PathBuf, Vec<PathBuf>> {
+fn find_named(
+    name: &'static str,
+    asked: Option<&Path>,
+    variable: &str,
+    cure: &'static str,
+) -> Result<PathBuf, LibraryError> {
     let from_env = std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(asked) = asked.or(from_env.as_deref()) {
-        return canonical_file(asked).ok_or_else(|| vec![asked.to_path_buf()]);
-    }
-    let looked = candidates(&own_directory(), name);
-    looked.iter().find_map(|path| canonical_file(path)).ok_or(looked)
+    let Some(asked) = asked.or(from_env.as_deref()) else { return find_program(name, cure) };
+    canonical_file(asked).ok_or_else(|| LibraryError { name, looked: vec![asked.to_path_buf()], cure })
 }
 
 /// The directory of this command's file: by `/proc`, or else by the path it was started with.

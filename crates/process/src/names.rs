@@ -55,10 +55,7 @@ mod tests {
             ("_ZN3foo3barEi", "foo::bar"),
             ("_ZN3foolsERKS_", "foo::operator<<"),
             ("_ZNK3fooptEv", "foo::operator->"),
-            (
-                "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_createERmm",
-                "std::basic_string::_M_create",
-            ),
+            ("_ZNSt7__cxx1112basic_stringIcSaIcEE9_M_createERmm", "std::basic_string::_M_create"),
             ("_RNvC6_123foo3bar", "123foo::bar"),
         ] {
             assert_eq!(short_name(raw), name, "{raw}");

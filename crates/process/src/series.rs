@@ -59,31 +59,17 @@ pub struct Point {
 }
 
 /// Points, the integral of resident memory, and its peak.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Series {
     points: Vec<Point>,
-    stride: u32,
+    /// How often the points were halved: one is kept of two to this power.
+    halved: u32,
     pending: u32,
     pending_max: Bytes,
     last: Option<Point>,
     looks: u64,
     integral: f64,
     peak: Option<Point>,
-}
-
-impl Default for Series {
-    fn default() -> Self {
-        Series {
-            points: Vec::new(),
-            stride: 1,
-            pending: 0,
-            pending_max: Bytes(0),
-            last: None,
-            looks: 0,
-            integral: 0.0,
-            peak: None,
-        }
-    }
 }
 
 impl Series {
@@ -100,7 +86,7 @@ impl Series {
         }
         self.pending_max = self.pending_max.max(look.resident);
         self.pending += 1;
-        if self.pending >= self.stride {
+        if self.pending >= 1 << self.halved {
             self.keep();
         }
     }
@@ -171,7 +157,7 @@ impl Series {
             Point { resident_max, ..last }
         });
         self.points = self.points[..1].iter().copied().chain(merged).collect();
-        self.stride *= 2;
+        self.halved += 1;
     }
 }
 

@@ -168,10 +168,8 @@ impl Symbols {
     pub fn address_of_offset(&mut self, module: &Path, offset: u64) -> Option<u64> {
         let segments = &self.open(module)?.segments;
         let holds = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.bytes;
-        segments
-            .iter()
-            .find(holds)
-            .map(|segment| segment.address.wrapping_add(offset.wrapping_sub(segment.offset)))
+        let segment = segments.iter().find(holds)?;
+        Some(segment.address.wrapping_add(offset.wrapping_sub(segment.offset)))
     }
 
     /// The rule to unwind the frame of the instruction at `address` of a module's file.
@@ -330,11 +328,8 @@ fn debug_information<'data, R: ReadRef<'data>>(
     }
     let same =
         |candidate: &PathBuf| candidate != path && same_build(candidate, elf.build_id().ok().flatten());
-    candidates
-        .iter()
-        .filter(|candidate| candidate.is_file())
-        .find(|candidate| same(candidate))
-        .and_then(|found| with_supplement(found))
+    let mut files = candidates.iter().filter(|candidate| candidate.is_file());
+    files.find(|candidate| same(candidate)).and_then(|found| with_supplement(found))
 }
 
 /// True if the debug file is of the same build; one without a build id is accepted.

@@ -355,12 +355,9 @@ mod tests {
 
     /// A shell with a child that has written a line, both gone when their input closes.
     fn family() -> std::process::Child {
-        let mut shell = Command::new("sh")
-            .args(["-c", "exec 3<&0; sh -c 'echo up; read end' <&3 & read end; wait"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("sh starts");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec 3<&0; sh -c 'echo up; read end' <&3 & read end; wait"]);
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("sh starts");
         let mut line = String::new();
         BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "up\n");

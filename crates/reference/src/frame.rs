@@ -139,6 +139,8 @@ impl Watcher {
         let left = self.enough().saturating_sub(self.clock());
         let wanting = Wanting { cpu_ns: nanos(left), wall_ns: nanos(self.wall(left)) };
         let curve_in = windows.is_none().then_some(wanting);
+        let ages = self.ages();
+        let ages = ages.map(|(age, found)| Age { untouched_ns: nanos(age), bytes: found.untouched.0 });
         Frame {
             at_ns: nanos(self.elapsed()),
             clock_ns: nanos(self.clock()),
@@ -151,10 +153,7 @@ impl Watcher {
             cycles: self.history().samples(),
             curve: windows.unwrap_or_default(),
             verdict: delay.and_then(|delay| self.verdict(delay)),
-            ages: self
-                .ages()
-                .map(|(age, found)| Age { untouched_ns: nanos(age), bytes: found.untouched.0 })
-                .collect(),
+            ages: ages.collect(),
             give_by_age: self.give_by_age(),
             curve_in,
             enough_ns: nanos(self.enough()),

@@ -78,11 +78,9 @@ mod tests {
         whole.pass(at(1501), pages(900));
         whole.cycle(vec![45.0, 70.0], pages(150));
         whole.pass(at(2000), pages(120));
-        let found: Vec<(f64, f64, f64)> = whole
-            .stretches
-            .curves()
-            .map(|(part, curve)| (part, curve.first().pages, curve.last().pages))
-            .collect();
+        let found = whole.stretches.curves();
+        let found = found.map(|(part, curve)| (part, curve.first().pages, curve.last().pages));
+        let found: Vec<(f64, f64, f64)> = found.collect();
         // The time before the first cycle is the first cycle's.
         assert_eq!(found, [(0.5, 40.0, 60.0), (0.25, 90.0, 110.0), (0.25, 45.0, 70.0)]);
     }

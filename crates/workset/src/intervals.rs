@@ -264,11 +264,8 @@ impl Intervals {
         let held = self.segment.below(self.history.windows());
         // If the sample was halved within the segment, the amount subtracted may by chance exceed the amount
         // added.
-        let pages = held
-            .iter()
-            .zip(open)
-            .zip(&self.segment_open)
-            .map(|((held, after), before)| (held.0 + after - before).max(0.0) / length);
+        let pages = held.iter().zip(open).zip(&self.segment_open);
+        let pages = pages.map(|((held, after), before)| (held.0 + after - before).max(0.0) / length);
         (pages.collect(), held.iter().map(|(_, longer)| (longer + firsts) / length).collect())
     }
 }

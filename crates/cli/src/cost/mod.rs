@@ -24,18 +24,17 @@ use observed::Observed;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vellum_cost::{
     Answers, FaultWatch, Faults, LedgerFile, Place, Profile, Refused, Sources, minor_fault_ns, profile,
 };
-use vellum_process::Symbols;
-use vellum_process::library;
-use vellum_process::{BoardFile, Child, Command, Ended, Image, Obstacle, Signals, locate};
+use vellum_process::{BoardFile, Child, Command, Ended, Image, Obstacle, Signals, Symbols, library, locate};
 use vellum_report::{Look, Output, Style, write_each};
 use vellum_timing::clock::{Clock, ClockKind};
 use vellum_wire::cost::LEDGER_ENV;
-use vellum_wire::{Attach, BOARD_ENV};
+use vellum_wire::{Attach, BOARD_ENV, Slot};
 
 /// The interval at which the board's memory is reserved ahead.
 const TICK: Duration = Duration::from_millis(100);
@@ -101,12 +100,8 @@ fn observe(
     } else {
         std::env::vars_os().collect()
     };
-    let command = Command {
-        program: program.to_path_buf(),
-        argv: args.command.clone(),
-        env,
-        stdio: [None, None, None],
-    };
+    let argv = args.command.clone();
+    let command = Command { program: program.to_path_buf(), argv, env, stdio: Default::default() };
     let minor_fault_ns = minor_fault_ns();
     let watch = FaultWatch::prepare();
     let child = Child::spawn(&command, &signals)?;
@@ -125,20 +120,12 @@ fn observe(
     drop(signals);
     let ended = ended.map_err(Failure::wait)?;
     let mut symbols = symbols.lock().unwrap_or_else(PoisonError::into_inner);
-    let sources = Sources {
-        ledger: &ledger,
-        faults,
-        minor_fault_ns,
-        clock: clock.as_ref().ok(),
-        flames: args.folded.is_some(),
-    };
+    let (timer, flames) = (clock.as_ref().ok(), args.folded.is_some());
+    let sources = Sources { ledger: &ledger, faults, minor_fault_ns, clock: timer, flames };
     let profile = profile(sources, &mut symbols);
     // The program may have called exec: its last slot is that of the last program.
-    let slot = board
-        .claimed()
-        .iter()
-        .rev()
-        .find(|slot| slot.pid.load(std::sync::atomic::Ordering::Relaxed) == pid.0 as u32);
+    let is_last = |slot: &&Slot| slot.pid.load(Relaxed) == pid.0 as u32;
+    let slot = board.claimed().iter().rev().find(is_last);
     let on_vellum = slot.is_some_and(|slot| slot.attach() == Attach::Serving);
     let mut notes = notes(&profile, obstacle, refused.as_ref(), ended);
     if vellum.is_some() && !on_vellum && profile.operations > 0 {
@@ -199,10 +186,8 @@ fn notes(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if profile.processes == 0 {
-        let why = obstacle
-            .map_or("the recorder did not report (was LD_PRELOAD changed?)".to_owned(), |obstacle| {
-                format!("it is {}", obstacle.words())
-            });
+        let silent = || "the recorder did not report (was LD_PRELOAD changed?)".to_owned();
+        let why = obstacle.map_or_else(silent, |obstacle| format!("it is {}", obstacle.words()));
         notes.push(format!("the program's operations could not be recorded: {why}"));
     }
     if profile.processes > 0 && profile.operations == 0 {
@@ -219,8 +204,7 @@ fn notes(
     }
     match (refused, &profile.faults) {
         (Some(refused), _) => {
-            let usage = &ended.usage;
-            let (minor, major) = (usage.minor_faults, usage.major_faults);
+            let [minor, major] = [ended.usage.minor_faults, ended.usage.major_faults];
             notes.push(format!(
                 "{minor} minor and {major} major page faults are not shown by line: {refused}"
             ));
@@ -229,13 +213,10 @@ fn notes(
         (None, None) => {}
     }
     let bare = |place: &Place| matches!(place, Place::Function { .. } | Place::Offset { .. });
-    if profile.operations > 0
-        && profile.on_lines == 0
-        && profile.items.iter().any(|item| bare(&item.cause.place))
-    {
-        notes.push(
-            "no operation has a source line: is the program built with -g, and not stripped?".to_owned(),
-        );
+    let is_bare = || profile.items.iter().any(|item| bare(&item.cause.place));
+    if profile.operations > 0 && profile.on_lines == 0 && is_bare() {
+        let why = "no operation has a source line: is the program built with -g, and not stripped?";
+        notes.push(why.to_owned());
     }
     notes
 }
@@ -245,11 +226,8 @@ fn fault_notes(faults: &Faults) -> Option<String> {
     if faults.lost == 0 {
         return None;
     }
-    let why = if faults.throttled {
-        " (the kernel shows at most /proc/sys/kernel/perf_event_max_sample_rate a second)"
-    } else {
-        ""
-    };
+    let limit = " (the kernel shows at most /proc/sys/kernel/perf_event_max_sample_rate a second)";
+    let why = if faults.throttled { limit } else { "" };
     Some(format!(
         "{} of {total} page faults were not shown one by one{why}: their lines' counts are scaled, and marked ~",
         faults.lost

@@ -141,10 +141,8 @@ impl Listing {
             if shown > 0 && from > shown + 1 {
                 self.0.span(format!("{:>NUMBER_WIDTH$}", "..."));
             }
-            let until = lines
-                .range(number + 1..)
-                .next()
-                .map_or(number + CONTEXT, |(next, _)| (next - 1).min(number + CONTEXT));
+            let next = lines.range(number + 1..).next();
+            let until = next.map_or(number + CONTEXT, |(next, _)| (next - 1).min(number + CONTEXT));
             for line in from..=until.max(number) {
                 if let Some(words) = there.get(line as usize - 1) {
                     let words = words.trim_end().replace('\t', "    ");

@@ -9,8 +9,7 @@ use vellum_kernel::machine::{HUGE_PAGES, MAP_COUNT, setting};
 use vellum_measure::Machine;
 use vellum_report::units::count;
 use vellum_sys::caps::{self, Caps};
-use vellum_sys::{attempt, cachestat};
-use vellum_sys::{environment, host, limits};
+use vellum_sys::{attempt, cachestat, environment, host, limits};
 
 /// The directory of the pager's store, unless the environment names another.
 const STORE: &str = "/var/tmp";

@@ -106,7 +106,8 @@ fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
     let stop = Stop::block()?;
     while let Some(slot) = counters.read() {
         rows.look(Account::of(std::iter::once(&*slot)), &mut std::io::stdout())?;
-        let is_enough = args.rows.is_some_and(|most| rows.shown() >= most);
+        // Each row covers the time between two samples.
+        let is_enough = args.rows.is_some_and(|most| rows.looks > most);
         match args.interval {
             Some(interval) if !is_enough && !stop.wait_with(interval, []) => {}
             _ => break,
@@ -145,7 +146,7 @@ fn of_command(args: &GcStat) -> Result<u8, Failure> {
     });
     drop(signals);
     let ended = ended.map_err(Failure::wait)?;
-    rows.last(Account::of(board.claimed().iter()));
+    rows.look(Account::of(board.claimed().iter()), &mut std::io::sink())?;
     let seen = rows.seen(pid, args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect());
     match &args.json {
         Some(path) => write_json(path, &seen)?,
@@ -180,11 +181,6 @@ impl Rows {
         Rows { begun: Instant::now(), rows: Vec::new(), last: None, looks: 0, keeps, shows }
     }
 
-    /// The number of rows shown: each covers the time between two samples.
-    fn shown(&self) -> u64 {
-        self.looks.saturating_sub(1)
-    }
-
     /// Records a sample, and shows the changes since the last one.
     fn look(&mut self, account: Account, out: &mut impl Write) -> Result<(), Failure> {
         let at_ns = self.begun.elapsed().as_nanos() as u64;
@@ -196,20 +192,13 @@ impl Rows {
                 if self.looks == 1 { lines } else { lines.lines().skip(1).collect::<String>() + "\n" };
             out.write_all(lines.as_bytes()).map_err(|error| Failure::output("the table", error))?;
         }
-        self.note(Row { at_ns, account });
-        Ok(())
-    }
-
-    fn last(&mut self, account: Account) {
-        self.note(Row { at_ns: self.begun.elapsed().as_nanos() as u64, account });
-    }
-
-    fn note(&mut self, row: Row) {
+        let row = Row { at_ns, account };
         self.looks += 1;
         if self.keeps && self.rows.len() < ROWS_MAX {
             self.rows.push(row.clone());
         }
         self.last = Some(row);
+        Ok(())
     }
 
     fn seen(self, pid: u32, command: Vec<String>) -> Seen {

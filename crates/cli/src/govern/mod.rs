@@ -10,8 +10,7 @@
 //! jobs continue to run.
 
 use crate::failure::Failure;
-use crate::jobs_table;
-use crate::screen;
+use crate::{jobs_table, screen};
 use clap::ValueHint;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -20,9 +19,8 @@ use vellum_governor::config::Origin;
 use vellum_governor::{Config, Event, Governor, Recovered, SCHEMA, Setting, Snapshot, Stop};
 use vellum_process::library;
 use vellum_reference::Delay;
-use vellum_report::Style;
-use vellum_report::json;
 use vellum_report::stdout::say;
+use vellum_report::{Style, json};
 
 /// The default time between two tables of the state, in seconds.
 const EVERY_SECONDS: u64 = 10;

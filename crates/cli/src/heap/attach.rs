@@ -67,7 +67,8 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     let mut holders = held.holders().map_err(Failure::profile)?;
     let mut notes = group.notes(before);
     notes.extend(lost(&holders));
-    group.withdraw();
+    // An ended process causes an error, which does not matter.
+    group.silent().for_each(|asked| _ = asked.withdraw());
     group.all_do(Ask::End);
     place.remove();
     let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut growth.symbols, &args.scope);
@@ -110,8 +111,7 @@ impl Group {
         if self.members.contains_key(&(pid, began)) {
             return Ok(());
         }
-        let asked = self.ask(pid);
-        let asked = match asked {
+        let asked = match self.ask(pid) {
             Ok(asked) => Some(asked),
             Err(failure) if pid == self.root => return Err(failure),
             // A child may not have loaded its libraries yet; the next round tries again.
@@ -145,15 +145,11 @@ impl Group {
 
     /// Sends requests to new children. Returns whether the root still runs.
     fn look(&mut self) -> Result<bool, Failure> {
-        for asked in self.members.values_mut() {
+        for (&(pid, _), asked) in &mut self.members {
             match asked.as_ref().map(Asked::answer) {
                 Some(Err(AskError::Door(_))) => *asked = None,
-                Some(Err(error)) if asked.as_ref().is_some_and(|asked| asked.pid() == self.root) => {
-                    return Err(error.into());
-                }
-                Some(Ok(true))
-                    if !self.has_begun && asked.as_ref().is_some_and(|it| it.pid() == self.root) =>
-                {
+                Some(Err(error)) if pid == self.root => return Err(error.into()),
+                Some(Ok(true)) if pid == self.root && !self.has_begun => {
                     self.has_begun = true;
                     say!("vellum: process {} and its children are sampled from now on", self.root);
                 }
@@ -181,25 +177,18 @@ impl Group {
         }
     }
 
-    fn withdraw(&self) {
-        let silent = self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(false)));
-        // An ended process causes an error, which does not matter.
-        silent.for_each(|asked| _ = asked.withdraw());
+    /// The processes that have not answered yet.
+    fn silent(&self) -> impl Iterator<Item = &Asked> {
+        self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(false)))
     }
 
     fn notes(&self, before: u64) -> Vec<String> {
-        let mut notes = vec![format!(
-            "process {} had {} in use when sampling began; its lines are unknown",
-            self.root,
-            bytes(before)
-        )];
-        let silent = self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(false)));
-        let silent = silent.count();
-        if silent > 0 {
-            notes.push(format!(
-                "{silent} of {} processes allocated no new memory, and were not sampled",
-                self.members.len()
-            ));
+        let (root, before, all) = (self.root, bytes(before), self.members.len());
+        let mut notes =
+            vec![format!("process {root} had {before} in use when sampling began; its lines are unknown")];
+        if let silent @ 1.. = self.silent().count() {
+            let why = "processes allocated no new memory, and were not sampled";
+            notes.push(format!("{silent} of {all} {why}"));
         }
         notes
     }

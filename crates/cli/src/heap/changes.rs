@@ -40,11 +40,9 @@ impl Change {
                 *sum = sum.plus(amount);
             }
         }
-        let mut changes: Vec<Change> = both
-            .into_iter()
-            .filter(|(_, [old, new])| old.bytes != new.bytes)
-            .map(|(cause, [old, new])| Change { cause, old, new })
-            .collect();
+        let changed = both.into_iter().filter(|(_, [old, new])| old.bytes != new.bytes);
+        let mut changes: Vec<Change> =
+            changed.map(|(cause, [old, new])| Change { cause, old, new }).collect();
         changes.sort_by_key(|change| Reverse(change.bytes()));
         changes
     }
@@ -145,11 +143,8 @@ fn growth(
             put(&mut grown, whole_function(&cause), cause, at, holding);
         }
     }
-    let grown: Vec<_> = grown
-        .into_iter()
-        .map(|(key, (cause, [old, new]))| (key, (cause, new.above(old))))
-        .filter(|(_, (_, holding))| *holding != Holding::default())
-        .collect();
+    let grown = grown.into_iter().map(|(key, (cause, [old, new]))| (key, (cause, new.above(old))));
+    let grown: Vec<_> = grown.filter(|(_, (_, holding))| *holding != Holding::default()).collect();
     let stacks = by_names.into_iter().filter_map(|((key, _), (stack, [old, new]))| {
         let site = grown.iter().position(|(site, _)| *site == key)?;
         Some(Stacked { site, holding: new.above(old), ..stack })

@@ -48,13 +48,9 @@ pub(super) fn tables(observed: &Observed, top: usize, room: usize) -> Vec<Table>
     let Some((processes, resident)) = observed.resident() else { return Vec::new() };
     let sum = resident.sum();
     let moment = if observed.is_running() { Moment::Now } else { Moment::End };
-    let of = if processes > 1 {
-        format!(", each of {}", many(processes as u64, "process"))
-    } else {
-        String::new()
-    };
+    let of = (processes > 1).then(|| format!(", each of {}", many(processes as u64, "process")));
     let parts = KINDS.map(|(kind, _, words)| (words, resident.of(kind)));
-    let all = Parts::new(Figure::Bytes, moment, sum, parts).table("resident", &of);
+    let all = Parts::new(Figure::Bytes, moment, sum, parts).table("resident", &of.unwrap_or_default());
     let holes = resident.of(Kind::Holes);
     if holes == 0 {
         return vec![all];

@@ -14,10 +14,8 @@ use crate::screen;
 use clap::{ArgAction, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use vellum_measure::Series;
-use vellum_report::Output;
-use vellum_report::Style;
 use vellum_report::plot::{Kind, Plot, PlotError, SERIES_MAX};
-use vellum_report::stdout;
+use vellum_report::{Output, Style, stdout};
 
 /// The default height of a plot, in lines.
 const HEIGHT: usize = 24;

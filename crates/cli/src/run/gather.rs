@@ -25,6 +25,8 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
     let largest = usage.largest_process.0;
     let peak_bytes = series.peak().map_or(largest, |peak| peak.0.max(largest));
     let attachment = attachment(plan, observed, slots);
+    let survivors = observed.sampled.survivors.iter();
+    let survivors = survivors.map(|(pid, name)| Survivor { pid: pid.0, name: name.clone() });
     let heap = heap::profile(plan, observed, &heap::Scope::default())?;
     Ok(Report {
         schema: SCHEMA,
@@ -54,12 +56,7 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
         pages: pages(slots),
         frames_asked: plan.frames.map(|bytes| bytes / PAGE_BYTES),
         processes: processes(observed, slots),
-        survivors: observed
-            .sampled
-            .survivors
-            .iter()
-            .map(|(pid, name)| Survivor { pid: pid.0, name: name.clone() })
-            .collect(),
+        survivors: survivors.collect(),
         sampling: Sampling { looks: series.looks(), cost_ns: nanos(observed.sampled.cost) },
         working_set: observed.working_set.as_ref().and_then(|found| found.as_ref().ok()).cloned(),
         heap: heap.map(Box::new),
@@ -128,14 +125,12 @@ fn pages(slots: &[Slot]) -> Pages {
         let over_all = if counter.is_peak() { values.max().unwrap_or(0) } else { values.sum() };
         counters.insert(counter.name(), over_all);
     }
-    let block_sizes = (0..SIZE_BUCKETS)
-        .map(|bucket| SizeBucket {
-            from_bytes: if bucket == 0 { 0 } else { size_bucket_floor(bucket) },
-            below_bytes: size_bucket_floor(bucket + 1),
-            blocks: slots.iter().map(|slot| slot.size_count(bucket)).sum(),
-        })
-        .filter(|bucket| bucket.blocks > 0)
-        .collect();
+    let block_sizes = (0..SIZE_BUCKETS).map(|bucket| SizeBucket {
+        from_bytes: if bucket == 0 { 0 } else { size_bucket_floor(bucket) },
+        below_bytes: size_bucket_floor(bucket + 1),
+        blocks: slots.iter().map(|slot| slot.size_count(bucket)).sum(),
+    });
+    let block_sizes = block_sizes.filter(|bucket| bucket.blocks > 0).collect();
     let warm: u64 = slots.iter().map(|slot| slot.get(Counter::BytesWarm)).sum();
     Pages { counters, faults_avoided: warm / PAGE_BYTES, block_sizes }
 }

@@ -66,10 +66,7 @@ mod tests {
         let refused = |place: &Path| check(place).expect_err("an unsuitable place");
         assert!(refused(&file).contains("the file exists"));
         assert!(refused(&directory.path().join("no/store")).contains("no file can be created"));
-        assert_eq!(
-            std::fs::read_dir(directory.path()).expect("it is there").count(),
-            1,
-            "nothing is left behind"
-        );
+        let left = std::fs::read_dir(directory.path()).expect("it is there").count();
+        assert_eq!(left, 1, "nothing is left behind");
     }
 }

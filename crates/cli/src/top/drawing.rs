@@ -15,8 +15,7 @@ use std::ops::Range;
 use std::time::Duration;
 use vellum_governor::{JobSnapshot, State};
 use vellum_report::table::shortened;
-use vellum_report::units;
-use vellum_report::wrapped;
+use vellum_report::{units, wrapped};
 
 /// The space between two columns of the table.
 const BETWEEN: usize = 2;

@@ -16,8 +16,7 @@ mod terminal;
 mod view;
 
 use crate::failure::Failure;
-use crate::jobs_table;
-use crate::screen;
+use crate::{jobs_table, screen};
 use clap::ValueHint;
 use states::States;
 use std::io::{self, IsTerminal, Write};

@@ -91,10 +91,8 @@ impl View {
         let at =
             at.map_or(0, |at| at + 1).wrapping_add_signed(step).wrapping_add(columns + 1) % (columns + 1);
         // Numbers begin with the largest, as users look for it.
-        self.order = at
-            .checked_sub(1)
-            .map(|at| Column::ALL[at])
-            .map(|column| Order { column, falls: !column.is_text() });
+        let column = at.checked_sub(1).map(|at| Column::ALL[at]);
+        self.order = column.map(|column| Order { column, falls: !column.is_text() });
     }
 
     fn pause(&mut self) {

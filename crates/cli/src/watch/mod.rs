@@ -90,16 +90,8 @@ impl<'a> Session<'a> {
         let header = Header::new(subject(args, &watcher), watcher.options(), watcher.source(), delay);
         let record = args.record.as_deref().map(|path| Record::create(path, &header)).transpose()?;
         let drawn = (!args.json && std::io::stdout().is_terminal()).then(Drawing::default);
-        let session = Session {
-            args,
-            watcher,
-            header,
-            record,
-            drawn,
-            prover: None,
-            proof: None,
-            began: Instant::now(),
-        };
+        let (prover, proof, began) = (None, None, Instant::now());
+        let session = Session { args, watcher, header, record, drawn, prover, proof, began };
         if args.prove {
             if session.header.delay.is_none() {
                 return Err(Failure::because(

@@ -128,10 +128,8 @@ fn started_program_gets_a_summary() {
     let library = runtime();
     let start = |options: &[&str], collections: &str| {
         let program = ["--", text(&program), collections];
-        gc_stat(&[&["--lib", text(&library)], options, &program].concat())
-            .stdin(Stdio::null())
-            .output()
-            .expect("vellum starts")
+        let mut started = gc_stat(&[&["--lib", text(&library)], options, &program].concat());
+        started.stdin(Stdio::null()).output().expect("vellum starts")
     };
     let output = exits(7, start(&[], "5"));
     assert_eq!(output.stdout, b"done\n", "the program's output");

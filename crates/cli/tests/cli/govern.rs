@@ -161,11 +161,9 @@ fn top_shows_the_jobs_and_metrics_are_served() {
     let shown = common::out_of_success(&vellum(["top", "--once", "--sockets", text(&sockets)]));
     has(&shown, &["first", "second", "running", "knee", "window", "faults/s", "MiB"]);
     assert_eq!(common::wide(&shown), None, "{shown}");
-    let mut top = Command::new(VELLUM)
-        .args(["top", "--json", "--sockets", text(&sockets)])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut top = Command::new(VELLUM);
+    top.args(["top", "--json", "--sockets", text(&sockets)]);
+    let mut top = top.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(top.stdout.take().unwrap());
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();

@@ -1,10 +1,9 @@
 //! Tests of `vellum heap` on programs that hold known amounts of memory, and on a stress test.
 
 use crate::common::held::{
-    SOURCES, compiled, compiled_by, heap, is_built, line_in, profiled, runtime, site_of,
+    SOURCES, amounts, compiled, compiled_by, heap, is_built, line_in, profiled, runtime, site_of,
 };
-use crate::common::recorded;
-use crate::common::{self, Running, VELLUM, exits, has, out, refused, report, said, text, vellum};
+use crate::common::{self, Running, VELLUM, exits, has, out, recorded, refused, report, said, text, vellum};
 use crate::python;
 use object::{Object, ObjectSection, ObjectSegment};
 use serde_json::Value;
@@ -18,8 +17,7 @@ const MEBI: f64 = 1048576.0;
 
 /// The bytes, blocks and samples that the site with this mark holds.
 fn site(document: &Value, mark: &str, when: &str) -> Option<[f64; 3]> {
-    let site = site_of(document, "held.c", mark)?;
-    Some(["bytes", "blocks", "samples"].map(|key| site["held"][when][key].as_f64().unwrap()))
+    amounts(document, "held.c", mark, when)
 }
 
 /// Checks that a site's bytes and blocks are as expected, within the error of its samples.
@@ -39,12 +37,9 @@ fn threads_are_sampled_from_their_first_block() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("starting.c", &["-pthread"]) else { return };
     let (_, document) = profiled(&["-i", "64K"], &[text(&program)], place.path());
-    let held = |mark| {
-        let site = site_of(&document, "starting.c", mark).unwrap_or_else(|| panic!("{mark}: not there"));
-        ["bytes", "samples"].map(|key| site["held"]["end"][key].as_f64().unwrap())
-    };
-    assert_eq!(held("large"), [64.0 * MEBI, 8.0]);
-    let [told, samples] = held("small");
+    let held = |mark| amounts(&document, "starting.c", mark, "end").expect("it is there");
+    assert_eq!(held("large"), [64.0 * MEBI, 8.0, 8.0]);
+    let [told, _, samples] = held("small");
     let off = DEVIATIONS / samples.sqrt();
     assert!((told / 100e6 - 1.0).abs() < off, "{told} bytes by {samples} samples");
 }

@@ -1,7 +1,7 @@
 //! `vellum heap` on garbage-collected heaps. Until a collection frees an object, the line that allocated it
 //! is listed, under each collector plan (by its number in the header). Also programs that need a collector.
 
-use crate::common::held::{heap, linked, profiled, site_of};
+use crate::common::held::{amounts, heap, linked, profiled};
 use crate::common::{out, said, text};
 use serde_json::Value;
 use std::process::Command;
@@ -11,16 +11,9 @@ const DEVIATIONS: f64 = 5.0;
 /// Objects that may be present or not: kept by accidental words, or unused in a run of allocations.
 const ACCIDENTS: f64 = 600.0;
 
-/// The bytes, blocks and samples of the line with this mark.
-fn held(document: &Value, mark: &str, when: &str) -> [f64; 3] {
-    let site = site_of(document, "collected.c", mark);
-    let figure = |key: &str| site.map_or(0.0, |site| site["held"][when][key].as_f64().unwrap());
-    ["bytes", "blocks", "samples"].map(figure)
-}
-
 /// Checks a line's number of objects, each of `bytes` bytes, within the error of its samples.
 fn check(document: &Value, mark: &str, when: &str, objects: f64, bytes: f64) {
-    let [told, blocks, samples] = held(document, mark, when);
+    let [told, blocks, samples] = amounts(document, "collected.c", mark, when).unwrap_or_default();
     let error = if blocks == 0.0 { 0.0 } else { ((1.0 - samples / blocks).max(0.0) / samples).sqrt() };
     // An accidental sample represents as many objects as any other sample.
     let each = if samples == 0.0 { 1.0 } else { blocks / samples };

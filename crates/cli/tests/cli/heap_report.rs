@@ -1,12 +1,10 @@
 //! The report of `vellum heap`: allocating source lines, filters, and notes on missing data.
 
 use crate::common::held::{compiled, heap, profiled};
-use crate::common::{VELLUM, exits, report, said, text};
+use crate::common::{VELLUM, exits, has, report, said, text};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
-
-const MEBI: f64 = 1048576.0;
 
 /// Wrapper functions are skipped, so their callers are named; filters limit the report.
 #[test]
@@ -32,9 +30,7 @@ fn wrappers_are_folded_and_callers_shown() {
         (&bare, &[], &["parse (wrapped) 30.0 MiB", "← reload ← main 10.0 MiB"]),
     ] {
         let (shown, document) = exact(program, options);
-        for wanted in wanted {
-            assert!(shown.contains(wanted), "{options:?}: {wanted}: {shown}");
-        }
+        has(&shown, wanted);
         assert!(!shown.contains("xmalloc"), "{options:?}: {shown}");
         // The document has the data for the tree.
         let stacks = document["stacks"].as_array().unwrap();
@@ -76,14 +72,10 @@ fn mappings_count_until_unmapped() {
             document["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         assert_eq!(told.len(), notes.len(), "{}", said(&output));
         assert!(told.iter().zip(notes).all(|(told, wanted)| told.starts_with(wanted)), "{told:?}");
-        let mapped =
-            if word == Some("large") { 0.0 } else { f64::from(24 + 12 + 2 + 32 * 8 + 24 + 16) * MEBI };
-        assert!(
-            (document["sum"]["end"]["bytes"].as_f64().unwrap() - mapped).abs() <= 100.0,
-            "{}",
-            said(&output)
-        );
-        let [ever, freed] = [&document["sum"]["ever"]["bytes"], &document["freed_bytes"]].map(Value::as_f64);
-        assert_eq!(ever.unwrap() - freed.unwrap(), document["sum"]["end"]["bytes"].as_f64().unwrap());
+        let mapped = if word == Some("large") { 0 } else { (24 + 12 + 2 + 32 * 8 + 24 + 16) << 20 };
+        let sum = &document["sum"];
+        let [end, ever, freed] = [&sum["end"]["bytes"], &sum["ever"]["bytes"], &document["freed_bytes"]]
+            .map(|bytes| bytes.as_u64().unwrap());
+        assert!(end.abs_diff(mapped) <= 100 && ever - freed == end, "{}", said(&output));
     }
 }

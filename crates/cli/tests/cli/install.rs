@@ -93,12 +93,8 @@ impl Installed {
     fn compiled(&self, source: &Path, package: &str, options: &[&str]) -> PathBuf {
         let program = self.place.path().join(source.file_stem().unwrap());
         let mut command = plain("cc");
-        command
-            .args(["-O1", "-Wall", "-Wextra", "-Werror"])
-            .args(options)
-            .arg(source)
-            .arg("-o")
-            .arg(&program);
+        command.args(["-O1", "-Wall", "-Wextra", "-Werror"]).args(options);
+        command.arg(source).arg("-o").arg(&program);
         let linked: &[&str] = if options.contains(&"-static") { &["--static"] } else { &[] };
         done(command.args(self.flags(package, linked)));
         program
@@ -342,10 +338,8 @@ fn static_libraries_export_whole_interfaces() {
     let program = place.join("all");
     let mut compile = plain("cc");
     compile.args(["-O1", "-D_GNU_SOURCE", "-o", text(&program)]);
-    compile
-        .arg(Path::new(REPOSITORY).join("crates/capi/tests/c/all.c"))
-        .arg("-I")
-        .arg(installed.file("include"));
+    compile.arg(Path::new(REPOSITORY).join("crates/capi/tests/c/all.c"));
+    compile.arg("-I").arg(installed.file("include"));
     done(compile.arg(installed.file("lib/libvelmeasure.a")).args(["-lpthread", "-ldl", "-lm"]));
     assert!(done(plain(&program).arg(place)).ends_with("all passed\n"));
     if !here("pkg-config") {

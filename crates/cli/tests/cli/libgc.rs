@@ -64,10 +64,8 @@ fn environment_variables_work_or_are_reported_as_ignored() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("typed", &[], &folder, place.path()) else { return };
-    let ended = on_the_library_path(&program, &folder)
-        .envs([("GC_NPROCS", "4"), ("GC_PRINT_STATS", "1"), ("GC_MAXIMUM_HEAP_SIZE", "a lot")])
-        .output()
-        .unwrap();
+    let set = [("GC_NPROCS", "4"), ("GC_PRINT_STATS", "1"), ("GC_MAXIMUM_HEAP_SIZE", "a lot")];
+    let ended = on_the_library_path(&program, &folder).envs(set).output().unwrap();
     passes(&ended, "typed");
     let said = said(&ended);
     has(&said, &["GC_NPROCS is ignored", "GC_MAXIMUM_HEAP_SIZE=a lot is ignored", "collections  "]);
@@ -137,10 +135,8 @@ fn library_has_libgcs_name_and_every_declared_function() {
 fn exported(library: &Path) -> BTreeSet<String> {
     let bytes = std::fs::read(library).unwrap();
     let library = object::File::parse(&*bytes).unwrap();
-    let names = library
-        .exports()
-        .unwrap()
-        .filter_map(|export| export.unwrap().name().into_name().map(<[u8]>::to_vec));
+    let exports = library.exports().unwrap();
+    let names = exports.filter_map(|export| export.unwrap().name().into_name().map(<[u8]>::to_vec));
     names.map(|name| String::from_utf8(name).unwrap()).filter(|name| name.starts_with("GC_")).collect()
 }
 

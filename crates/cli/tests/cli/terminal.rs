@@ -76,11 +76,7 @@ fn silent_run_shows_a_live_line_and_erases_it() {
         let (mut master, slave) = terminal();
         let mut command = run(&[]);
         command.args(["sh", "-c", "read line; exit 2"]);
-        if shared {
-            command.stdout(slave.try_clone().unwrap());
-        } else {
-            command.stdout(Stdio::null());
-        }
+        command.stdout(if shared { slave.try_clone().unwrap().into() } else { Stdio::null() });
         let mut child = on_terminal(&mut command, &slave);
         let mut seen = String::new();
         until(&mut master, &mut seen, "faults/s");
@@ -98,10 +94,8 @@ fn silent_run_shows_a_live_line_and_erases_it() {
 fn program_in_raw_mode_gets_no_live_line() {
     let (mut master, slave) = terminal();
     // Longer than the silence that the live line needs, on a terminal in the program's own mode.
-    let script = format!(
-        "stty -icanon -echo && exec {VELLUM} run --lib {} -- sleep 1.5",
-        harmless_library().display()
-    );
+    let library = harmless_library();
+    let script = format!("stty -icanon -echo && exec {VELLUM} run --lib {} -- sleep 1.5", library.display());
     let mut child = on_terminal(Command::new("sh").args(["-c", &script]).stdout(Stdio::null()), &slave);
     let mut seen = String::new();
     until(&mut master, &mut seen, "exit status 0");
@@ -115,14 +109,8 @@ fn colour_depends_on_the_terminal() {
         let (mut master, slave) = terminal();
         let mut command = run(&["--no-live"]);
         command.arg("true").stdout(Stdio::null());
-        let mut child = {
-            let fd = slave.try_clone().unwrap();
-            set(command.env("TERM", "xterm").env_remove("NO_COLOR"))
-                .stdin(Stdio::null())
-                .stderr(fd)
-                .spawn()
-                .unwrap()
-        };
+        command.stdin(Stdio::null()).stderr(slave.try_clone().unwrap());
+        let mut child = set(command.env("TERM", "xterm").env_remove("NO_COLOR")).spawn().unwrap();
         let mut seen = String::new();
         until(&mut master, &mut seen, "faults");
         child.wait().unwrap();

@@ -32,11 +32,9 @@ fn quiet_leaves_standard_error_to_the_program() {
 
 #[test]
 fn arguments_and_environment_arrive() {
-    let ended = run(&["-q"])
-        .args(["sh", "-c", "printf '%s|' \"$@\" \"$MARK\"", "name", "a b", "", "--json", "'\"*"])
-        .env("MARK", "kept")
-        .output()
-        .unwrap();
+    let mut run = run(&["-q"]);
+    run.args(["sh", "-c", "printf '%s|' \"$@\" \"$MARK\"", "name", "a b", "", "--json", "'\"*"]);
+    let ended = run.env("MARK", "kept").output().unwrap();
     assert_eq!(ended.stdout, b"a b||--json|'\"*|kept|");
 }
 
@@ -45,12 +43,9 @@ fn lists_in_the_environment_are_extended_and_not_replaced() {
     let library = harmless_library();
     let print = "echo \"$LD_PRELOAD $ASAN_OPTIONS $VELLUM_HUGE $VELLUM_DECAY_MS $VELLUM_MMAP $VELLUM_FRAMES $VELLUM_STORE\"";
     let options = "-q --huge never --decay 250 --no-mmap --frames 1M --store /var/tmp/no-such";
-    let ended = run(&options.split(' ').collect::<Vec<_>>())
-        .args(["sh", "-c", print])
-        .env("LD_PRELOAD", "libm.so.6")
-        .env("ASAN_OPTIONS", "detect_leaks=0")
-        .output()
-        .unwrap();
+    let mut run = run(&options.split(' ').collect::<Vec<_>>());
+    run.args(["sh", "-c", print]).envs([("LD_PRELOAD", "libm.so.6"), ("ASAN_OPTIONS", "detect_leaks=0")]);
+    let ended = run.output().unwrap();
     let expected = format!(
         "{}:libm.so.6 detect_leaks=0:verify_asan_link_order=0 never 250 off 1048576 /var/tmp/no-such\n",
         library.display()
@@ -167,11 +162,8 @@ fn no_files_are_left_behind() {
     let script = "test -f \"$VELLUM_BOARD\" && stat -c %a \"$VELLUM_BOARD\" && echo \"$VELLUM_BOARD\"";
     for end in ["", "; kill -9 $$", "; exit 5"] {
         let mut run = run(&["-q"]);
-        let text = out(&run
-            .args(["sh", "-c", &format!("{script}{end}")])
-            .env("TMPDIR", place.path())
-            .output()
-            .unwrap());
+        run.args(["sh", "-c", &format!("{script}{end}")]).env("TMPDIR", place.path());
+        let text = out(&run.output().unwrap());
         let (mode, board) = text.trim_end().split_once('\n').expect("a board");
         assert_eq!(mode, "600");
         let directory = std::path::Path::new(board).parent().unwrap();

@@ -55,18 +55,8 @@ fn one_cycle_is_shown_recorded_and_replayed() {
     let ended =
         watch(&[&busy.pid(), "--once", "--delay", "100us", "--budget", "50%", "--record", text(&file)]);
     let out = common::out_of_success(&ended);
-    has(
-        &out,
-        &[
-            "vellum watch: sh (pid",
-            "accessed bits",
-            "interval 100 ms",
-            "100 ms",
-            "800 ms",
-            "to recommend memory",
-            "100 µs a fault, as given",
-        ],
-    );
+    has(&out, &["vellum watch: sh (pid", "accessed bits", "interval 100 ms", "800 ms"]);
+    has(&out, &["to recommend memory", "100 µs a fault, as given"]);
     assert!(out.lines().all(|line| line.chars().count() <= 80 || line.contains("cpu ")), "{out}");
     let recorded = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<Value> = recorded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -106,10 +96,7 @@ fn json_has_one_object_per_line_and_ends_with_the_program() {
 #[test]
 fn unwatchable_subject_is_refused_with_a_remedy() {
     for (arguments, words) in [
-        (
-            &["no such program ever"][..],
-            " is called \"no such program ever\"; give a pid, or a name as `ps -o comm`",
-        ),
+        (&["no such program"][..], " is called \"no such program\"; give a pid, or a name as `ps -o comm`"),
         (&["2147483647"], "error: there is no process 2147483647; "),
         (&["/etc/passwd"], "not a recorded watch (no header in its first line: "),
         (&["--cgroup", "/proc/self"], "cgroup.procs"),

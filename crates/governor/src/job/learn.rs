@@ -79,11 +79,8 @@ impl Job {
 
     /// Compares the references in `window` with the history, and counts misfits.
     fn compare(&mut self, window: Duration, pages: u64) {
-        let mean = self
-            .watch
-            .as_ref()
-            .filter(|watch| watch.history().samples() > 0)
-            .and_then(|watch| watch.history().mean());
+        let history = self.watch.as_ref().map(Watcher::history);
+        let mean = history.filter(|history| history.samples() > 0).and_then(|history| history.mean());
         let Some(usual) = mean.and_then(|curve| curve.at(window.as_nanos() as f64)) else { return };
         let off = (pages as f64 - usual.pages).abs();
         self.misfits = if off > MISFIT * usual.pages.max(pages as f64) { self.misfits + 1 } else { 0 };

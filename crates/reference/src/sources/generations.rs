@@ -123,10 +123,8 @@ fn own_group(target: &Target) -> Result<PathBuf, String> {
     let members = target.members(std::iter::empty());
     let cure = "give the job a group of its own (`systemd-run --scope -p MemoryAccounting=yes PROGRAM`), or watch the group with --cgroup";
     let group = |pid: &Pid| Cgroup::unified_path(*pid);
-    let path = members
-        .iter()
-        .find_map(group)
-        .ok_or_else(|| format!("the job is in no control group of version 2; {cure}"))?;
+    let path = members.iter().find_map(group);
+    let path = path.ok_or_else(|| format!("the job is in no control group of version 2; {cure}"))?;
     let directory = Path::new(V2[0]).join(path.trim_start_matches('/'));
     let others = Target::Cgroup(directory.clone()).members(std::iter::empty());
     if path == "/" || !others.is_subset(&members) {

@@ -145,11 +145,8 @@ impl Axis {
             _ if digits == 0 => Unit::Count.scaled(value.round()).replace('-', "−"),
             _ => format!("{value:.digits$}").replace('-', "−"),
         };
-        (first..=last)
-            .map(|n| n as f64 * step)
-            .map(|value| if value == 0.0 { 0.0 } else { value })
-            .map(|value| (value * self.base, label(value)))
-            .collect()
+        let values = (first..=last).map(|n| if n == 0 { 0.0 } else { n as f64 * step });
+        values.map(|value| (value * self.base, label(value))).collect()
     }
 
     /// At most `wanted` powers of a number, at equal ratios; the ends of the range if it contains none.
@@ -174,11 +171,8 @@ pub(crate) fn round_up(value: f64) -> f64 {
         return 1.0;
     }
     let power = 10f64.powf(value.log10().floor());
-    [1.0, 2.0, 5.0]
-        .map(|by| by * power)
-        .into_iter()
-        .find(|round| *round >= value * (1.0 - 1e-9))
-        .unwrap_or(10.0 * power)
+    let mut rounds = [1.0, 2.0, 5.0].into_iter().map(|by| by * power);
+    rounds.find(|round| *round >= value * (1.0 - 1e-9)).unwrap_or(10.0 * power)
 }
 
 #[cfg(test)]

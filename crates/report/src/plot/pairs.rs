@@ -16,10 +16,8 @@ use vellum_measure::median;
 pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
     let (first, others) = plot.subjects.split_first().unwrap_or((const { &Subject::NONE }, &[]));
     let names: Vec<String> = others.iter().map(|other| format!("{} − {}", other.name, first.name)).collect();
-    let shown = others
-        .iter()
-        .zip(&names)
-        .map(|(other, name)| Shown::of(name, differences(first, other), plot.layers));
+    let shown = others.iter().zip(&names);
+    let shown = shown.map(|(other, name)| Shown::of(name, differences(first, other), plot.layers));
     let shown: Vec<Shown<'_>> = shown.collect();
     let values = shown.iter().flat_map(|one| one.plain());
     let y = Axis::around(&format!("difference in {}", clean(&plot.quantity)), &plot.unit, values, true);

@@ -84,10 +84,8 @@ pub(crate) fn class(cause: Option<Cause>) -> usize {
 
 impl Ink {
     pub(crate) fn of_class(class: usize) -> Self {
-        class
-            .checked_sub(1)
-            .and_then(|place| Cause::ALL.get(place))
-            .map_or(Self::Series(0), |cause| Self::Cause(*cause))
+        let cause = class.checked_sub(1).and_then(|place| Cause::ALL.get(place));
+        cause.map_or(Self::Series(0), |cause| Self::Cause(*cause))
     }
 
     pub(crate) fn colour(self) -> Rgb {

@@ -1,7 +1,6 @@
 //! Figures: numbers with their units, and the cells and rows that hold them.
 
-use crate::Table;
-use crate::units;
+use crate::{Table, units};
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;

@@ -11,10 +11,9 @@
 //! ([`Keeper`]) restores the limit and enables the OOM killer (`memory.oom_control`).
 
 use crate::failure::Failure;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 use vellum_governor::Keeper;
 use vellum_kernel::{Cgroup, Control, Pid, Unreadable, Version};
 use vellum_reference::{Target, Watcher};

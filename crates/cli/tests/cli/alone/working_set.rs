@@ -1,7 +1,7 @@
 //! Tests of the working set that `vellum run` reports. They run alone, because the observing thread keeps
 //! to a share of the program's CPU time, and other programs would disturb that figure.
 
-use crate::common::{exits, files, report, said, sh, text};
+use crate::common::{documented, exits, files, has, report, said, sh, text};
 use crate::watch::accessed_bits;
 
 #[test]
@@ -20,15 +20,9 @@ fn run_reports_its_working_set() {
     assert!(["page-tables", "accessed-bits"].contains(&source), "{source}: {}", said(&ended));
     assert!(set["curve"].as_array().unwrap().len() >= 2, "{set}");
     assert!(set["cost"]["share"].as_f64() < Some(0.05), "{set}");
-    for words in ["working", "knee", "watching", "MiB recommended"] {
-        assert!(said(&ended).contains(words), "no {words}: {}", said(&ended));
-    }
+    has(&said(&ended), &["working", "knee", "watching", "MiB recommended"]);
     assert!(std::fs::read_to_string(&html).unwrap().contains("Working set"));
-    let documented =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/watch.md")).unwrap();
-    for name in set.as_object().unwrap().keys() {
-        assert!(documented.contains(&format!("`{name}`")), "docs/watch.md does not mention {name}");
-    }
+    documented("watch.md", set.as_object().unwrap().keys());
     let unwatched = sh(&["--no-watch", "--json", text(&json)], "exit 0");
     assert!(report(&json)["working_set"].is_null() && unwatched.status.success());
 }

@@ -73,3 +73,9 @@ pub(crate) fn site_of<'a>(document: &'a Value, source: &str, mark: &str) -> Opti
         place["line"] == line && place["file"].as_str().is_some_and(|file| file.ends_with(source))
     })
 }
+
+/// The bytes, blocks and samples that the site at that line holds.
+pub(crate) fn amounts(document: &Value, source: &str, mark: &str, when: &str) -> Option<[f64; 3]> {
+    let site = site_of(document, source, mark)?;
+    Some(["bytes", "blocks", "samples"].map(|key| site["held"][when][key].as_f64().unwrap()))
+}
