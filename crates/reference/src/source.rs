@@ -24,8 +24,8 @@ use vellum_kernel::generations::GENERATIONS;
 use vellum_kernel::{Bytes, Pid};
 
 /// The user CPU time that a process loses for each page that it references again after its accessed bit was
-/// cleared: 170 to 210 ns on one machine, 300 to 480 ns on another, a virtual machine with nested page tables.
-/// This is near the larger, to keep within the budget.
+/// cleared: 170 to 210 ns on one machine, 300 to 480 ns on a virtual machine with nested page tables. This is
+/// near the larger, to keep within the budget.
 pub(crate) const REARM: Duration = Duration::from_nanos(400);
 
 /// The kinds of sources.

@@ -12,7 +12,7 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The largest allowed sizes of installed files, in bytes.
 const SIZES: [(&str, u64); 3] =
     [("bin/vellum", 12_000_000), ("lib/libvelmeasure.a", 3_000_000), ("lib/libvellum.a", 1_000_000)];
-/// The interfaces: the pkg-config name, a program that uses it, and the headers by the names that programs use.
+/// The interfaces: the pkg-config name, a program that uses it, and the headers as programs name them.
 const INTERFACES: [(&str, &str, &[&str]); 4] = [
     ("vellum", "batch.c", &["vellum.h"]),
     ("vellum-gc", "tree.c", &["vellum_gc.h"]),

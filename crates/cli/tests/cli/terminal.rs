@@ -5,8 +5,8 @@ use crate::common::{self, VELLUM, files, harmless_library, run};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// `vellum run OPTIONS -- sh -c SCRIPT` on a terminal, and a Ctrl-C there when it has printed `ready`. Returns
-/// the exit status and the output, which has `end`.
+/// `vellum run OPTIONS -- sh -c SCRIPT` on a terminal, and a Ctrl-C there when it has printed `ready`.
+/// Returns the exit status and the output, which has `end`.
 fn interrupted(options: &[&str], script: &str, ready: &str, end: &str) -> (Option<i32>, String) {
     let (mut master, slave) = terminal();
     let mut command = run(options);

@@ -17,9 +17,9 @@
 //!   [`FIRST_LOOKS`](crate::options::FIRST_LOOKS), and at most those of the options. A first curve, of short
 //!   windows, is therefore there soon.
 //! - The time that the job loses by our clearing is subtracted from its clock within the cycle.
-//! - A source that allows fewer looks than a cycle has (`SourceKind::looks`) is cleared again within the cycle.
-//!   Each look then covers the time since the last clearing; the job is assumed to be stationary over a
-//!   cycle.
+//! - A source that allows fewer looks than a cycle has (`SourceKind::looks`) is cleared again within the
+//!   cycle. Each look then covers the time since the last clearing; the job is assumed to be stationary over
+//!   a cycle.
 //!
 //! Departure: Nishigaki 1981 (section 3) samples at every Δ with a counter for each page. One clearing for
 //! several looks costs a fraction, and gives the same for a stationary job ([`vellum_workset::cycle`]).

@@ -7,9 +7,9 @@ use super::{house, read, sources};
 use std::collections::BTreeMap;
 
 /// Lines of the product: all that is in `crates`.
-const PRODUCT_MAX: usize = 143_130;
+const PRODUCT_MAX: usize = 140_000;
 /// Lines of the three workspaces.
-const ALL_MAX: usize = 189_130;
+const ALL_MAX: usize = 178_000;
 
 fn budgets() -> BTreeMap<String, usize> {
     let table = house::root().join("crates/conformance/budgets.txt");
