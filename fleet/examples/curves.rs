@@ -1,8 +1,8 @@
 //! Generates working-set curves of a fictional fleet, to measure `vellum plan` (docs/fleet.md). The file
 //! has a row for each container and hour, in the format of `vellum plan export`.
 //!
-//! `curves ROWS FILE [SEED]`: each container has 192 hours. Its working set grows with the logarithm of
-//! the window, as if the access frequencies of its pages differed by orders of magnitude.
+//! `curves ROWS FILE [SEED]`: each container has 192 hours. Its working set grows with the logarithm of the
+//! window's length, as if the access frequencies of its pages differed by orders of magnitude.
 
 use std::fs::File;
 use std::io::BufWriter;

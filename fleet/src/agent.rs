@@ -1,7 +1,8 @@
-//! The agent: finds the cgroups of this node's jobs, watches their memory in turns, and publishes metrics.
+//! The agent: finds the cgroups of this node's jobs, watches their memory in turns, and publishes a page of
+//! metrics.
 //!
 //! The agent has one thread. Each [`step`](Agent::step) updates the list of cgroups, runs the watches that
-//! are due, and publishes the page. The server reads the page by a separate handle ([`Agent::page`]).
+//! are due, and publishes the page. The HTTP server reads the page by a separate handle ([`Agent::page`]).
 
 use crate::Error;
 use crate::discover::{Change, Discovery};

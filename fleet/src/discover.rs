@@ -1,4 +1,4 @@
-//! Discovery of the cgroups that hold jobs, as they come and go.
+//! Finds the cgroups that hold jobs, and reports each that appears or disappears.
 //!
 //! ```text
 //! root ─▶ levels (cgroups above jobs), each watched by inotify ─▶ jobs
@@ -6,9 +6,9 @@
 //!            └─▶ that level alone is listed again ─▶ `Change::Came`, `Change::Went`
 //! ```
 //!
-//! All levels are listed again every [`RESCAN`], because inotify drops events when there are too many, and
-//! reports nothing when a job becomes a level. A cgroup without an event is therefore found a minute late
-//! at most. If inotify has no more watches, all levels are listed every [`RESCAN_BLIND`].
+//! Inotify drops events when there are too many, and reports nothing when a job becomes a level. All levels
+//! are therefore listed again every [`RESCAN`], and a cgroup without an event is found a minute late at most.
+//! If inotify has no more watches, all levels are listed every [`RESCAN_BLIND`].
 //!
 //! Invariants: a cgroup may disappear at any moment, with all cgroups below it. A level is watched before
 //! it is listed, so no change is missed in between. The number of cgroups is bounded ([`NODES_MAX`]).

@@ -13,8 +13,8 @@
 //! The functions are pure: they open no file and accept any text. Paths are relative to the hierarchy's
 //! root and have no slash at either end. Apart from Slurm's, both cgroup versions have the same names.
 //!
-//! Invariants: a cgroup below a job's belongs to that job. A cgroup with an unknown kind of name is a
-//! level to search below ([`Place::Above`]), never an error.
+//! Invariants: a cgroup below a job's belongs to that job. A cgroup whose name has no known form is a level
+//! to search below ([`Place::Above`]), never an error.
 //!
 //! Sources: kubelet `cgroup_manager_linux.go` (names of both drivers), systemd `unit-name.c` (escapes),
 //! Slurm `cgroup_v1.c`, `cgroup_v2.c` (levels).

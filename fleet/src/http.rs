@@ -1,6 +1,6 @@
-//! A client for HTTP requests to the kubelet (pods), Prometheus (history) and Kubernetes (objects).
+//! An HTTP client, for requests to the kubelet (pods), Prometheus (history) and Kubernetes (objects).
 //!
-//! `ureq` makes the requests; this file adds the rules that they share:
+//! The library `ureq` makes the requests; this file adds rules that all requests share:
 //!
 //! - An answer is bounded in bytes and in time ([`Limits`]), however slowly it comes.
 //! - Temporary failures (no answer, 429, 5xx) are retried a bounded number of times ([`Patience`]).

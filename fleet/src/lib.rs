@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Discovery ─▶ cgroups that come and go
-//!   group    (kind of job, by its path)                 ┌─▶ page (OpenMetrics) ─▶ Prometheus
+//!   group.rs (the kind of job, by the cgroup's path)    ┌─▶ page (OpenMetrics) ─▶ Prometheus
 //!   Pods     (namespace, pod, container)                │
 //!                           ▼                           │
 //!                         Agent ─▶ a Watched per cgroup ─▶ View (snapshot)
@@ -14,7 +14,7 @@
 //!                         Turns   schedules the watches within one CPU budget
 //! ```
 //!
-//! [`TlsFiles`] configures the TLS under which the governor's server serves the page.
+//! The HTTP server is the one of `vellum-governor`; [`TlsFiles`] configures its TLS.
 //!
 //! [`recommend`] turns Prometheus' history into settings of systemd, Kubernetes and Slurm. [`plan`]
 //! computes the memory that a whole fleet would need.
@@ -25,7 +25,7 @@
 //! | --- | --- |
 //! | group | a cgroup that holds a job |
 //! | level | a cgroup above jobs: a slice, a pod, a Slurm job |
-//! | turn | one cycle of a group's watch |
+//! | turn | one measurement of a group's working sets (a cycle of its watch) |
 //! | share | the part of one processor that all watches may cost together |
 //!
 //! # Guarantees

@@ -1,9 +1,9 @@
-//! Renders the agent's page as metrics. A metric that has the same name as one of the governor's has the
-//! same meaning ([`vellum_governor::families`]).
+//! Renders the agent's page as metrics. A metric with the same name as one of `vellum-governor` has the same
+//! meaning ([`vellum_governor::families`]).
 //!
 //! Every series of a cgroup has the label `name`, which is unique, and labels of its owner: `namespace`,
-//! `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. Only `vellum_job_info` has the path and kind as
-//! labels: a path is long, and each cgroup has fifty series.
+//! `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. Only `vellum_job_info` has the path and the kind as
+//! labels: a path is long, and would be repeated in fifty series for each cgroup.
 
 use crate::group::Identity;
 use crate::view::{Page, State, View};

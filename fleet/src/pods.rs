@@ -1,11 +1,11 @@
-//! Names of containers, from a list of the node's pods. The list is the kubelet's read-only endpoint
+//! Finds the names of containers in a list of the node's pods. The list is the kubelet's read-only endpoint
 //! (`/pods`), or a file in the format of `kubectl get pods -o json` that another program updates.
 //!
 //! The list is read again when a container appears that is not in it, and seldom otherwise. Without a
 //! list, containers are named by their cgroups' paths, and a notice reports it ([`Pods::trouble`]).
 //!
-//! Invariants: an answer keeps to its bounds ([`LIMITS`]) of length and time. After an unreadable
-//! list the last readable one stays in force. A list only gives names: it adds no cgroup to those watched.
+//! Invariants: a list is bounded in length, an answer also in time ([`LIMITS`]). After an unreadable list the
+//! last readable one stays in force. A list only gives names: it adds no cgroup to those watched.
 
 use crate::Error;
 use crate::address::Address;

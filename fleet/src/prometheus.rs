@@ -1,4 +1,4 @@
-//! Instant queries of Prometheus, by its HTTP API.
+//! Sends instant queries (for values at one time) to Prometheus, by its HTTP API.
 //!
 //! Values are returned unchecked: the callers decide whether they make sense.
 //!

@@ -2,8 +2,8 @@
 //!
 //! Both files are read again for each connection and compared with the earlier contents: to renew a
 //! certificate, it is enough to replace the files. For a moment one file may be new and the other old. Until
-//! the two match again, the last matching pair stays in force, and [`TlsFiles::trouble`] gives the reason. A
-//! new certificate ends the resumption of older sessions.
+//! certificate and key match again, the last matching pair stays in force, and [`TlsFiles::trouble`] gives
+//! the reason. A new certificate ends the resumption of older sessions.
 //!
 //! Invariant: no key is ever printed.
 

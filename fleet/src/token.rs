@@ -1,8 +1,8 @@
 //! The bearer token that requests for metrics must carry. The token is in a file, which keeps it out of
 //! process lists and logs. The file is read again for each request, so the token can be replaced at any time.
 //!
-//! Invariants: no token is ever printed. A file that is empty or cannot be read admits nobody. The time of a
-//! comparison does not depend on where two tokens differ.
+//! Invariants: no token is ever printed. If the file is empty or cannot be read, every request is refused.
+//! The time to compare two tokens does not depend on where they differ.
 
 use crate::Error;
 use std::fmt::Display;

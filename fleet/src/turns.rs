@@ -6,18 +6,18 @@
 //! ```text
 //! credit = min(depth, credit + share · time passed − cost)        share: of one processor, for all watches
 //!                                                                 depth: the most that can be saved up
-//! waiting ──due, credit ≥ reserved cost + its own cycle──▶ running ──cycle over──▶ waiting
-//!   in the order of due times                              its samples come first, and on time
+//! waiting ──due, credit ≥ reserved cost + cycle's cost──▶ running ──cycle over──▶ waiting
+//!   in the order of due times                             its samples come first, and on time
 //! ```
 //!
 //! A *turn* is one cycle of a watch: it clears the pages' accessed bits, then takes samples. A late sample
-//! measures a longer window, so begun cycles are finished before others begin, and their expected
-//! remaining cost is reserved. Watches outside a cycle, and of jobs that hardly run, take steps more
-//! rarely the more watches there are ([`Turns::least_wait`]).
+//! measures a longer window, so running cycles have precedence, and their expected remaining cost is
+//! reserved. The more watches there are, the more rarely steps are taken outside cycles and for jobs that
+//! hardly run ([`Turns::least_wait`]).
 //!
 //! The scheduler is pure: times and costs come from the caller.
 //!
-//! Invariants: the sum spent never exceeds `depth + share · time` by more than the cost of one step. The
+//! Invariants: the CPU time spent never exceeds `depth + share · time` by more than the cost of one step. The
 //! due watch that has waited longest is next, so none starves.
 
 use std::collections::{BTreeSet, HashMap};

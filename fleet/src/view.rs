@@ -1,4 +1,4 @@
-//! Snapshots of each watched cgroup and of the agent, from which the metrics are rendered.
+//! Snapshots of each watched cgroup and of the agent; the metrics are rendered from them.
 
 use crate::group::Identity;
 use crate::pods::Named;

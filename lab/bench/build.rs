@@ -1,13 +1,14 @@
-//! Builds mimalloc 3 as a shared library that replaces malloc, and the kernels that section `timing` times.
+//! Builds mimalloc 3 as a shared library that replaces malloc, and the C code (*kernels*) that `timing`
+//! times.
 //!
-//! The source is the C code in the crate libmimalloc-sys, the switches are those of its release build.
-//! Debian packages only mimalloc 2, and the crate alone builds an archive without the malloc names.
+//! mimalloc's source is the C code in the crate libmimalloc-sys, compiled with the switches of its release
+//! build. Debian packages only mimalloc 2, and the crate itself builds a library without `malloc`.
 //!
 //! Outputs for the program, as environment variables at compile time:
-//! - `VELLUM_BENCH_MIMALLOC3`, `VELLUM_BENCH_MIMALLOC_SECURE`: paths of the usual and the secure build.
+//! - `VELLUM_BENCH_MIMALLOC3`, `VELLUM_BENCH_MIMALLOC_SECURE`: paths of the default and the secure build.
 //! - `VELLUM_BENCH_MIMALLOC3_VERSION`: their version.
-//! - `VELLUM_BENCH_KERNELS`: the archive of the kernels. This program and the tools compared with it link
-//!   the same archive, so all time the same instructions.
+//! - `VELLUM_BENCH_KERNELS`: the static library of the kernels. This program and the tools compared with
+//!   it link the same library, so all of them time the same instructions.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
-//! The causes of outliers in a series of times, and its periodic disturbances, for JSON and for tables.
+//! JSON and table rows for the causes of outliers, and for the periodic disturbances, of a series of times.
 //!
-//! `explain` finds both. The reports of `vellum bench` and `vellum obs explain` show them.
+//! `explain` finds both; `vellum bench` and `vellum obs explain` report them.
 
 use serde::Serialize;
 use vellum_measure::{Attribution, CauseTotal, Spectrum, Unit};

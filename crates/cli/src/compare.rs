@@ -1,20 +1,20 @@
 //! `vellum run --compare`: a fair comparison of the command with and without Vellum.
 //!
 //! ```text
-//! warm-up   without · with                       the first shows the command's output
-//! round 1   with · without · control             each round in an order drawn anew
-//! round 2   control · with · without             control: without, once more
+//! warm-up   without · with                       only the output of the first run is shown
+//! round 1   with · without · control             the order within a round is random
+//! round 2   control · with · without
 //! ...
 //! ```
 //!
-//! The runs of a round are close in time, so a change of the machine's speed affects every run. A ratio is
-//! formed within each round; the result is the median of these ratios. The control compares the command
-//! with itself, and so shows the noise of this machine. A difference is reported only if the intervals of
-//! result and control do not overlap.
+//! A control is one more run without Vellum. The runs of a round are close in time, so a change of the
+//! machine's speed affects all of them. Each round gives two ratios: with/without and control/without. The
+//! result is the median of each ratio over the rounds. The second ratio shows the noise of this machine. A
+//! difference is reported only if the first ratio's confidence interval lies above 1 and the second's
+//! interval, or below both.
 //!
-//! Every run must do the same work. Standard input is the same file at the same offset each time, or empty,
-//! and a failing run ends the comparison. A stop signal (Ctrl-C) ends it too, with a report of the complete
-//! rounds.
+//! Every run must do the same work. Standard input is the same file at the same offset each time, or empty. A
+//! failing run ends the comparison. A stop signal (Ctrl-C) ends it too, with a report of the complete rounds.
 
 use crate::compare_report::{Arm, Comparison, Extent, Once};
 use crate::failure::{Failure, SIGNALLED};

@@ -1,5 +1,5 @@
-//! The JSON documents about one run of a program: their common fields, and how they give a source location
-//! (file, line, function). Saved documents are read back here for comparison.
+//! Common parts of the JSON documents about one run of a program: fields, and source locations (file, line,
+//! function). Also reads saved documents back, for comparisons.
 
 use crate::failure::Failure;
 use crate::outcome::Outcome;

@@ -5,8 +5,8 @@
 //!        └▶ spectrum (beats) ───┴▶ attribution (causes)
 //! ```
 //!
-//! Layers are groups of values far from the rest. Plots colour outliers by cause; reports of benchmarks list
-//! the causes. A series of values only (lines by another program) gets no causes, as none could be explained.
+//! A layer is a group of values far from the rest; a beat is a periodic disturbance. Plots colour outliers by
+//! cause, and benchmark reports list the causes. A series without counters (values only) gets no attribution.
 
 use vellum_measure::{Attribution, Column, Known, Layers, Series, Spectrum};
 

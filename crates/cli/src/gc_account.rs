@@ -1,4 +1,4 @@
-//! The activity of a garbage collector for reports: counters of one process or several, and lines about them.
+//! Counters of a garbage collector's activity, of one process or summed over several, and their report lines.
 
 use serde::Serialize;
 use std::time::Duration;

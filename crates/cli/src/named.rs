@@ -1,4 +1,4 @@
-//! The text of a cause (function, source line, called function) for the first column of a table.
+//! Formats the cause of memory use (function, source line, called function) for the first column of a table.
 
 use std::collections::HashMap;
 use vellum_cost::{Cause, Place};

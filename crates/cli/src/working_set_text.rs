@@ -1,4 +1,4 @@
-//! Sentences on a working set, for `vellum watch` and `vellum run`: page size, recommended memory, cost.
+//! Sentences about a working set, for `vellum watch` and `vellum run`: page size, recommended memory, cost.
 
 use std::time::Duration;
 use vellum_reference::{Delay, Device, Frame, Grain, Ground, Kind, Limit, Wanting};

@@ -1,7 +1,7 @@
-//! The arms of a duel: the operations or programs that each take one turn in every round.
+//! The arms of a duel: the operations or programs that run by turns, each once in every round.
 //!
-//! The first operation is two arms: `A`, and its double `A'`. `A'` is the control: it must show no difference
-//! from `A`. Two operations `A` and `B` give the three arms [`ARMS`]; duels of programs may have more.
+//! The first operation has two arms: `A`, and the control `A'`, which must show no difference from `A`. Two
+//! operations `A` and `B` give the three arms [`ARMS`]; duels of programs may have more.
 
 use vellum_measure::{Arms, CompareError, Comparison, Options, Series};
 use vellum_timing::clock::Clock;

@@ -1,8 +1,8 @@
 //! Draws the order of the arms within each round.
 //!
-//! In random order each arm follows each other arm equally often. The state that an arm leaves behind
-//! (caches, free lists, the clock's frequency) therefore affects all alike. The two regular orders serve to
-//! check whether a result depends on the order.
+//! In random order each arm follows every other arm equally often. The state that an arm leaves behind
+//! (caches, free lists, the clock's frequency) therefore affects all arms alike. The two regular orders
+//! (fixed, and alternately reversed) serve to check whether a result depends on the order.
 
 use vellum_measure::Rng;
 

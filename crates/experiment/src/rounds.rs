@@ -1,7 +1,7 @@
 //! The loop of an experiment: draws an order, gives each arm its turn, and applies the stop rule.
 //!
 //! Invariants: every complete round has every arm once. An [interrupt](Interrupt) is checked before each
-//! turn, and an executor's error ends the run at once. In both cases the executor has all earlier
+//! turn, and an executor's error ends the run at once. In both cases the executor keeps all earlier
 //! observations.
 
 use crate::{ArmOrder, Stop};

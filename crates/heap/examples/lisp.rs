@@ -6,18 +6,18 @@
 //!
 //! # What it shows
 //! - `object!` declares the types of objects. A [`Word`] in an object holds any value of the language.
-//! - `family!` gives each type its tags. Integers and functions of Rust are immediates, without an object.
-//! - [`Heap::scope`] keeps the objects of handles alive. A scope lasts for a few steps of the machine, so its
-//!   list of handles stays short.
-//! - A [`Stack`] holds the values that the machine needs beyond a scope.
-//! - A [`Weak`] reference leads from a name to its symbol. A [`Root`] keeps a symbol that has a value.
+//! - `family!` gives each type its tags. Integers and functions of Rust are immediates (no objects).
+//! - [`Heap::scope`] keeps the objects of handles alive. A scope lasts for a few steps of the interpreter, so
+//!   its list of handles stays short.
+//! - A [`Stack`] holds the values that the interpreter needs beyond a scope.
+//! - A [`Weak`] reference leads from a name to its symbol. A [`Root`] keeps a symbol alive that has a value.
 //!
 //! A value is always in a scope, in an object or on a stack. The collector has no other rule.
 //!
 //! # The language
 //! The forms `quote`, `if`, `lambda` and `define` (of global variables), and [`FUNCTIONS`]. `()` is false.
-//! Integers have 48 bits and wrap. The machine keeps its work outside Rust's stack, so only [`TASKS_MAX`]
-//! limits recursion. A tail call leaves no work behind.
+//! Integers have 48 bits and wrap. The interpreter keeps its list of tasks outside Rust's stack, so only
+//! [`TASKS_MAX`] limits recursion. A tail call adds no task to this list.
 
 use std::collections::HashMap;
 use vellum_heap::{Any, Array, Field, Gc, Heap, Root, Scope, Stack, Weak, Word, family, object};

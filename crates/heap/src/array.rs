@@ -1,13 +1,13 @@
 //! Arrays in the heap. An array's length is fixed when it is allocated.
 //!
 //! ```text
-//! len | (padding) | element 0 | element 1 | ...
-//!  padded to the size of one element
+//! len   (padding) | element 0 | element 1 | ...
+//! as large as one element, if elements contain pointers
 //! ```
 //!
-//! The collector scans an array element by element, with the element type's map of pointers, and takes the
-//! padded length for one more element. The map may call the length's word a pointer, but a small number is
-//! never an object's address.
+//! If elements contain pointers, the collector scans every element by the map of its type. It scans the
+//! padded length like one more element. The map may name the length as a pointer; this is harmless, because a
+//! length is too small to be an object's address.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

@@ -1,4 +1,4 @@
-//! Ephemerons: values attached to an object without a field in it. A value lives as long as its object.
+//! Ephemerons: values attached to objects that have no field for them. A value lives as long as its object.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

@@ -1,11 +1,11 @@
-//! Handle lists: each scope records its handles in chunks of slots, which the collector scans as roots.
+//! Handle lists: each scope records its handles in *chunks* (arrays), which the collector scans as roots.
 //!
-//! Each thread has a stock of empty chunks, cut from slabs that are roots as long as the thread lives. A
-//! scope takes chunks from the stock. When it returns them, it clears them, which releases its objects.
-//! Scopes share no chunks, so an outer scope can be used while an inner one is open.
+//! Each thread has a stock of empty chunks, cut from *slabs* (larger blocks) that are roots as long as the
+//! thread lives. A scope takes chunks from the stock. At its end the scope clears and returns them, so that
+//! they keep nothing alive. Scopes share no chunks, so an outer scope can be used while an inner one is open.
 //!
 //! # Invariants
-//! * Unused slots are null, in the stock's chunks and in a scope's.
+//! * Unused entries are null, in the chunks of the stock and of scopes.
 //! * When a thread ends, its slabs are first removed from the roots and then freed.
 
 use std::cell::{Cell, RefCell};

@@ -1,4 +1,4 @@
-//! The process's heap: settings, scopes, collections, blocking regions, limits and counters.
+//! The process's heap: settings, scopes, collections, code that does not touch the heap, limits and counters.
 
 use crate::OutOfMemory;
 use crate::scope::Scope;

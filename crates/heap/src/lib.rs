@@ -38,8 +38,8 @@
 //! reference keeps nothing alive.
 //!
 //! Dynamically typed languages use *families* of types ([`family!`]). A *word* ([`Word`]) holds an immediate
-//! or a pointer to an object of one of the family's types. A [`Stack`] of words serves the language's
-//! virtual machine.
+//! (a value without an object) or a pointer to an object of one of the family's types. A [`Stack`] of words
+//! serves the language's virtual machine.
 //!
 //! ```text
 //! stack, Vec, Box ... ── Gc<'s, T> ──▶ object ── Field<U> ──▶ object
@@ -52,8 +52,8 @@
 //! * The collector scans stacks, but not memory of `Box` or `Vec`. Each handle is therefore recorded in its
 //!   scope's list, which the collector scans. A handle's lifetime is its scope's, so it cannot outlive the
 //!   scope, wherever it is stored.
-//! * Objects in a list do not move, so `&T` from a handle stays valid during later allocations. All other
-//!   objects may move.
+//! * Objects in a scope's list do not move, so `&T` from a handle stays valid during later allocations. All
+//!   other objects may move.
 //! * A field that is not null lies in an object: [`Scope::set`] alone sets fields and checks this, and a
 //!   field cannot be moved out of its object. [`Field::get`] therefore reads only pointers that the collector
 //!   sees. The compiler removes the check where it can compute the field's offset.
@@ -61,11 +61,11 @@
 //!   does not compile for types with one. A finalizer ([`Gc::on_death`]) sees its object with all referents.
 //! * Any thread may have handles to any object: objects are [`Sync`], and only fields and atomics in them
 //!   change. Setting a field takes a scope, so only threads that the collector can stop set fields.
-//! * Inside [`Heap::blocking`] a thread can reach no scope; other functions that touch the heap panic there.
+//! * In [`Heap::blocking`], which no collection stops, code can reach no scope; other heap functions panic.
 //! * A tag stands for one type, so a word's tag determines its object's type. Tagged words point into their
 //!   objects, so settings that ignore interior pointers (`only_starts`) are refused.
-//! * Stacks are always scanned. A heap that relies on frames described by the program (`precise_stacks`) is
-//!   refused, because this interface describes none.
+//! * Stacks are always scanned. The setting `precise_stacks`, with which the program describes its stack
+//!   frames, is refused, because this interface describes none.
 //!
 //! There is one heap per process. The functions of `vellum_gc` are C functions under Rust names and do not
 //! enforce these rules. A program that uses both interfaces must follow the rules itself.

@@ -1,4 +1,4 @@
-//! Types whose values may lie in the heap, with maps of where their pointers are.
+//! Types whose values may lie in the heap, each with a map of the pointers in a value.
 
 use std::cell::Cell;
 use std::collections::HashMap;

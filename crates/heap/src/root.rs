@@ -1,8 +1,8 @@
 //! Roots, which keep objects alive beyond every scope.
 //!
-//! Each root has a word in one of several slabs that the collector scans. Slabs are never freed; the word of
-//! a dropped root is used again. A root's object does not move, so a root may be dropped even in a blocking
-//! region, while a collection runs.
+//! Each root has a pointer in one of several slabs (blocks of memory) that the collector scans. Slabs are
+//! never freed; the pointer of a dropped root is used again. A root's object does not move, so a root may be
+//! dropped even during a collection, in a blocking region ([`Heap::blocking`](crate::Heap::blocking)).
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

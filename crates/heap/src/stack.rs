@@ -5,12 +5,13 @@
 //! ```
 //!
 //! The collector needs no notice of pushes and pops: the stack is a root, which every collection scans.
-//! Pushing makes no handle. The stack doubles when it is full and halves when three quarters are unused.
+//! Pushing makes no handle. The stack doubles when full; `shrink` halves it if three quarters are unused.
 //!
 //! # Invariants
 //! * Words beyond the length are null, so popped values are not kept alive.
 //! * Values move within the stack only while the thread has a [`Scope`](crate::Scope). A collection stops
-//!   such a thread first; it does not stop a thread in a blocking region, and could miss a value that moves.
+//!   such a thread first, but not a thread in a blocking region (`Heap::blocking`), and could miss a value
+//!   that moves.
 //! * The memory is a root as long as it is allocated. During growth, the old and the new memory are both
 //!   roots.
 

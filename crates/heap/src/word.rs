@@ -8,12 +8,12 @@
 //! ```
 //!
 //! User-space addresses have their upper 16 bits clear, so an immediate is never mistaken for a pointer, even
-//! when the collector moves objects. Floating-point numbers fit without loss: with 2^48 added to their bits,
-//! and one NaN for all.
+//! when the collector moves objects. Floating-point numbers fit without loss, with 2^48 added to their bits,
+//! if all NaNs become one.
 //!
 //! # Invariants
-//! Each tag belongs to one type ([`Member`]). The tag alone therefore determines an object's type, and a
-//! handle of that type is made without reading the object.
+//! Each tag belongs to one type ([`Member`]). The tag alone therefore determines an object's type, and
+//! handles are made without reading the object.
 //!
 //! # Source
 //! NaN-boxing for immediates, as in JavaScriptCore; tags in low bits for pointers (Steenkiste and Hennessy,

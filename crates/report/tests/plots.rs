@@ -1,5 +1,5 @@
-//! Tests of plots as a user sees them: the values of marks are read off the axes of the parsed SVG, terminal
-//! cells are counted, and each kind is compared with a stored (golden) picture.
+//! Tests of plots as a user sees them. The values of dots and bars are read off the axes of the parsed SVG.
+//! Terminal cells are counted, and each kind of plot is compared with a stored (golden) picture.
 //!
 //! After an intended change, `VELLUM_RENEW_GOLDEN=1 cargo test -p vellum-report --test plots` rewrites the
 //! golden pictures (`tests/golden/`). Look at each before you commit it.

@@ -18,16 +18,16 @@
 //! # A run
 //!
 //! ```text
-//! base ─▶ for each case:  time it ▶ long enough? ─no─▶ refused, with the batch that is long enough
-//!                                    │ yes            (or batched, if that is allowed)
+//! base ─▶ for each case:  time it ▶ long enough? ─no─▶ refused, naming a batch that is long enough
+//!                                    │ yes                      (or run in such batches, if allowed)
 //!                                    ▼
 //!                                 warm up ─▶ observe ─▶ Series
 //! ```
 //!
-//! The base (the time of an empty timing) is measured first, and is in the result as the series `BASE`.
+//! The base (the time of an empty timing) is measured first, and is in the result as a series named `BASE`.
 //! Operations shorter than [`Base::shortest_ns`](vellum_measure::Base::shortest_ns) are refused by default. A
-//! batch (many operations between two stamps) would answer another question: with caches and predictors warm,
-//! each operation is faster than a single call.
+//! batch (many operations between two readings of the clock) would answer another question: with caches and
+//! predictors warm, each operation is faster than a single call.
 //!
 //! Cases run one after the other, so the figures of two cases may differ because the machine changed in
 //! between. To compare two operations, use a duel (`vellum-experiment`).

@@ -1,8 +1,8 @@
 //! Reads the load of the machine, the time that tasks waited for a processor (`/proc/pressure/cpu`).
 //!
 //! The kernel counts the time in which at least one task of the machine was ready and had no processor. A
-//! timed program with a processor to itself adds nothing; two programs that compete for one add all of their
-//! time.
+//! timed program with a processor to itself adds nothing; two programs that compete for one processor add all
+//! of their time.
 
 use std::time::{Duration, Instant};
 use vellum_kernel::Stalls;

@@ -1,8 +1,8 @@
-//! Marks: spans of time in which collectors and allocators worked; and requests that delay these.
+//! Marks: spans of time in which collectors and allocators worked; and requests that delay such work.
 //!
 //! Recorders cannot see the collections inside the process they measure. A collector, an allocator or the
 //! program itself can report a span in which it was at work: a mark. A measurement that must not be
-//! interrupted can request that no collector starts.
+//! interrupted can request that no collection starts.
 //!
 //! ```text
 //! collector                              recorder
@@ -13,15 +13,15 @@
 //! marks::register(hooks) ──▶ hooks   ◀── let held = marks::hold();  … undisturbed …  drop(held)
 //! ```
 //!
-//! Costs: while no collector works, marks cost one load of a flag, and no clock is read. A collection costs
-//! two readings of `CLOCK_MONOTONIC` and a lock that is never held for long. Marks are stored in memory that
-//! was allocated before, so that a collector may record one while it must not allocate.
+//! Costs: while no recorder collects marks, a mark costs loads of a flag, and no clock is read. Otherwise it
+//! costs two readings of `CLOCK_MONOTONIC` and a lock that is never held for long. Marks are stored in memory
+//! that was allocated before, so that a collector may record one while it must not allocate.
 //!
 //! Invariants:
 //! - marks are kept in the order in which they ended, [`MARKS_MAX`] at most; further marks are only counted;
 //! - no collection starts while at least one [`Held`] exists, even of collectors that register in that time.
 //!
-//! Source: Bates puts stamps around the collector's calls (`GCSCHED`, `idlegc`), and offers `disablegc` and
+//! Source: Bates 1999 times the collector's calls (`GCSCHED`, `idlegc`), and offers `disablegc` and
 //! `enablegc` to programs. This file offers both for any collector.
 
 use crate::clock::monotonic_ns;

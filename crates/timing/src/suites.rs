@@ -3,7 +3,7 @@
 //!
 //! The operations are called directly, not through a process's `malloc`: the suite measures the same code
 //! with and without Vellum preloaded. If one call takes nanoseconds, an operation consists of many calls,
-//! long enough for a clock.
+//! long enough to time.
 //!
 //! | case | one operation |
 //! | --- | --- |

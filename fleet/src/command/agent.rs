@@ -3,11 +3,11 @@
 //! ```text
 //! Setting (options) ─▶ Agent ─▶ step, step, … ─▶ notices, printed as lines
 //!                        └─▶ Published (the page of metrics) ─▶ Exposition (HTTP server) ─▶ Prometheus
-//!   --once: runs until each cgroup has a curve, then prints the page to standard output
+//!   --once: runs until each cgroup has a working-set curve, then prints the page to standard output
 //! ```
 //!
-//! The process has two threads (agent and server), and one more for each connection. A signal may end it
-//! at any moment: it leaves nothing behind in any cgroup or process.
+//! The process has two threads (agent and server), and one more for each connection. A signal may end it at
+//! any moment: it leaves no change in any cgroup or process.
 
 use crate::Ended;
 use crate::command::recommend::token;

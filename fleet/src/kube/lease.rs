@@ -1,9 +1,9 @@
 //! Leader election among recommenders (`vellum recommend kubernetes`), by Kubernetes' Lease object.
 //!
-//! The leader holds the lease and renews it. Another recommender takes the lease when it has not changed
-//! for its whole duration. Each recommender measures this by its own clock, so clocks need not agree. The
-//! holder stops writing if it could not renew the lease for two thirds of the duration. Each write names
-//! the version of the lease that was read: if two recommenders take it at once, one gets a conflict.
+//! The leader holds the lease and renews it. Another recommender takes a lease that was not renewed for its
+//! whole duration. Each recommender measures this by its own clock, so clocks need not agree. The leader
+//! stops writing if it could not renew the lease for two thirds of the duration. Each write names the version
+//! of the lease that was read: if two recommenders take it at once, one gets a conflict.
 //!
 //! Source: client-go `tools/leaderelection`; the API `coordination.k8s.io/v1`.
 

@@ -14,7 +14,7 @@
 //! callers read the objects at intervals anyway.
 //!
 //! Invariants: a line is at most [`LINE_MAX`] long. There is a pause between two requests, even after a
-//! success. A gap in the events counts as a change.
+//! success. A gap in the events is counted as a change.
 //!
 //! Source: Kubernetes' documentation, "Efficient detection of changes".
 

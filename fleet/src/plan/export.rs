@@ -1,4 +1,4 @@
-//! Exports the curves of each container from Prometheus' history, one hour after the other.
+//! Exports the working-set curves of each container from Prometheus' history, one hour after the other.
 //!
 //! Only one hour's containers are in memory at a time. An hour without history has no rows. A container
 //! here is any job: units and Slurm steps are exported, too.

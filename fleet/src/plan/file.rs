@@ -5,8 +5,8 @@
 //! | `hour` | timestamp (ms, UTC) | the end of the hour |
 //! | `node`, `owner`, `name` | string | the node; the owner; the container's name |
 //! | `cpu_seconds`, `resident_bytes` | double | user CPU time in the hour; maximum resident memory |
-//! | `window_1` to `window_12` | double, or null | windows, in seconds of user CPU time |
-//! | `bytes_1` to `bytes_12` | double, or null | the working set at that window |
+//! | `window_1` to `window_12` | double, or null | lengths of windows, in seconds of user CPU time |
+//! | `bytes_1` to `bytes_12` | double, or null | the working set: memory used within such a window |
 //! | `faults_1` to `faults_12` | double, or null | page faults per second with only that much memory |
 //!
 //! Files are compressed by snappy, in groups of [`GROUP`] rows. Files of other programs may have more

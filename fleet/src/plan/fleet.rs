@@ -1,8 +1,9 @@
 //! The containers of a fleet, and the CPU time that each would lose with each memory size, over all hours.
 //!
-//! A container's loss at a size is the sum over its hours. Only this sum is stored, at sizes on a grid:
-//! memory grows with the number of containers, not of hours. Each hour has a smallest measured working
-//! set, below which the loss is unknown. A container's sizes begin at the largest of these.
+//! A container's loss at a size is the sum over its hours. Only this sum is stored, for each size of a grid,
+//! so this program's memory grows with the number of containers, not of hours. Each hour has a smallest
+//! measured working set, below which the loss is unknown. A container's sizes begin at the largest of its
+//! hours' smallest working sets.
 
 use super::file::{POINTS, Row};
 use super::{MOST, size, step_up};

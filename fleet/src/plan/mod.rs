@@ -7,7 +7,7 @@
 //!                         Fleet: for each container, the time it loses with each size
 //!                              │
 //!                              ▼
-//!              choose: the least memory for a slowdown of all together (convex hulls, greedy)
+//!              choose: the least memory for a given slowdown of the whole fleet (greedy, on convex hulls)
 //!                              │
 //!                              ▼
 //!              nodes: how many nodes hold the hour that needs most       owners: memory and slowdown
@@ -25,7 +25,7 @@
 //!
 //! # Guarantees
 //!
-//! - Files are read in pieces: memory grows with the number of containers, not of hours.
+//! - Files are read in pieces: the program's memory grows with the number of containers, not of hours.
 //! - A size is never below the working set at the smallest window, in any hour: the loss below is unknown.
 //! - Invalid rows are left out and counted.
 //!

@@ -1,8 +1,9 @@
 //! Reads the history of each systemd unit of a machine, or of each container, from Prometheus.
 //!
-//! Load varies by day and by week, so the default length is eight days. A unit is identified by its name,
-//! so its history continues after a restart. A container is identified by namespace, pod and name. Pods that
-//! have ended count, too: a workload's history covers all pods that it had in the requested time.
+//! Load varies by day and by week, so the default length of the history is eight days. A unit is identified
+//! by its name, so its history continues after a restart. A container is identified by namespace, pod and
+//! name. Pods that have ended are included: a workload's history covers all pods that it had in the requested
+//! time.
 //!
 //! Invariant: rows of containers with labels that are not valid Kubernetes names are left out and counted.
 //! No label can therefore become a path, a pattern or a second line.

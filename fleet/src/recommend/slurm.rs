@@ -6,9 +6,9 @@
 //! sacct (accounting): user, name and end of each job ────────────────┘   name, plus a margin ─▶ table
 //! ```
 //!
-//! Metrics have a job's number but not its name, so Slurm's accounting provides the names. Steps that a
-//! job runs at the same time on a node count together. If one job of a name ran out of memory, the name
-//! gets no number, because its need is unknown.
+//! A job's *need* is the memory recommended for its steps; steps that run at the same time on a node are
+//! added up. Metrics have a job's number but not its name, so Slurm's accounting provides the names. If one
+//! job of a name ran out of memory, the name gets no number, because its need is unknown.
 //!
 //! Invariants: a name with control characters is left out. Each row of the table is one line, with the
 //! name as its last field, in quotes.

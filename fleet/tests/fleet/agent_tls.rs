@@ -1,6 +1,6 @@
 //! Tests of `vellum agent` over https, with certificates from openssl and curl as the client.
 //!
-//! The agent's `--root` is an ordinary folder in place of cgroups: other tests cover the metrics.
+//! The agent's `--root` is an ordinary folder, not a cgroup hierarchy: other tests cover the metrics.
 
 use crate::common::certificate::{EC, HOST, RSA, certificate, openssl};
 use crate::common::node::{Agent, TOKEN, until};

@@ -3,11 +3,12 @@
 //! | module | subject |
 //! | --- | --- |
 //! | `plan`, `slurm` | the library alone; Lua and Polars where they are installed |
-//! | `commands`, `agent`, `agent_tls` | `vellum-fleet` on the test's jobs, with curl as the client |
+//! | `commands`, `agent`, `agent_tls` | `vellum-fleet` on jobs of the tests, with curl as the client |
 //! | `prometheus`, `vpa` | a real Prometheus and API server, and fake servers that fail in every way |
 //! | `scale`, `three_agents` | whole fleets |
 //!
-//! Tests that measure or load the machine take turns ([`common::alone`], [`common::beside`]).
+//! Tests that load the machine run alone ([`common::alone`]); others may run at the same time
+//! ([`common::beside`]).
 
 mod agent;
 mod agent_tls;

@@ -1,5 +1,5 @@
-//! Tests of `vellum plan`. On small fleets it is compared with every possible choice; on larger ones,
-//! invariants are checked. Polars reads and writes the same files.
+//! Tests of `vellum plan`. On small fleets its choice of sizes is compared with every possible one; on larger
+//! fleets, invariants are checked. Polars reads and writes the same files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Tests of the queries, against a real Prometheus with nine days of generated history.
+//! Tests of the queries of `recommend` and `plan`, against a real Prometheus with nine days of generated
+//! history.
 
 use crate::common::client;
 use crate::common::node::until;

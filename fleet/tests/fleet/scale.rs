@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The generator copies a real agent's page of a real job; containers differ only in names and
-//! recommendations. The largest recommendation of each container lies in a random hour of the eight days.
-//! A number is right only if every hour was read. A second pass has nothing to write.
+//! recommendations. The largest recommendation of each container lies in a random hour of the eight days. A
+//! written number is right only if every hour was read. A second pass has nothing to write.
 //!
 //! VELLUM_FLEET_NODES sets the number of nodes (docs/fleet.md has the figures of 1,000 nodes), and
 //! VELLUM_FLEET_STEP the seconds between samples in the history.

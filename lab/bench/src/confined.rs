@@ -1,9 +1,9 @@
 //! Runs programs under memory limits, each in its own cgroup. Several experiments share this code.
 //!
-//! A client that drives a program runs outside its cgroup, so that the client's memory and CPU time are
-//! not counted.
+//! A client that sends requests to a program runs outside the program's cgroup, so that the client's
+//! memory and CPU time are not counted.
 //!
-//! Invariant: after a run, however it ended, its processes and its cgroup are gone.
+//! Invariant: after a run, however it ended, the run's processes and its cgroup are gone.
 
 use std::io;
 use std::os::unix::process::CommandExt;

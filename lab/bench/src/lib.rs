@@ -9,7 +9,8 @@
 //! (peers)            (a section) └ Arm = Launch      (random order)  └ every run      └ Target ▶ Verdict
 //! ```
 //!
-//! A *peer* is an allocator. A *cell* is a workload, and its *arms* are the processes compared on it.
+//! A *peer* is an allocator. A *cell* is a workload, its *arms* are the processes compared on it, and its
+//! *sheet* has their runs.
 //!
 //! Why the figures can be trusted:
 //!
@@ -17,11 +18,11 @@
 //!   allocator reaches another's run, and the worker checks that malloc comes from the peer.
 //! - **Random interleaving.** All arms of a cell run next to each other in every round, each time in
 //!   another random order.
-//! - **Controls.** glibc and Vellum each run twice in every cell. Each line prints how far the two runs
-//!   differ; no smaller difference counts as a result.
-//! - **Ratios of medians**, with an interval from the pairs of each round.
+//! - **Controls.** glibc and Vellum each run twice in every cell. Each line prints how far the two differ;
+//!   no smaller difference counts as a result.
+//! - **Ratios of medians**, each with a confidence interval from the ratios of the single rounds.
 //! - **Fixed work, checked.** Workloads allocate the same under every peer and verify their own results.
-//! - **Every run reported.** `--json` has every run in its order, failed runs with the reason.
+//! - **Every run reported.** `--json` has all runs in the order they were made, failed runs with the reason.
 
 pub mod advice;
 mod confined;

@@ -1,4 +1,4 @@
-//! The command line of `vellum-bench`: makes the plan, runs the campaign, prints the tables.
+//! The command line of `vellum-bench`: chooses the measurements, runs them, prints the tables.
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};

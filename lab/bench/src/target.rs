@@ -1,8 +1,8 @@
-//! Targets: a line's target bounds the ratio of its figure to another one's, and gives the verdict.
+//! Targets: each line of a table has a bound for the ratio of Vellum's figure to another, and so a verdict.
 //!
 //! `vellum-campaign` has bounds and verdicts; this file computes a line's ratio from the medians over the
-//! rounds. The interval beside it comes from the pairs of each round (see `vellum-measure`). The controls are
-//! the ratios of two arms that run the *same* allocator in the same run; a smaller difference is no result.
+//! rounds. The interval beside it comes from the ratios of single rounds (see `vellum-measure`). Controls
+//! are the ratios of two arms that run the *same* allocator; a smaller difference is no result.
 
 use crate::{Sheet, peer};
 pub use vellum_campaign::cells::twin;

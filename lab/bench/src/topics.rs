@@ -1,8 +1,8 @@
-//! The sections that can be run, and the option `--only NAME`, which chooses one of them, or the cells whose
-//! names contain NAME.
+//! The sections that can be run, and the option `--only NAME`, which chooses one of them, or the cells
+//! (workloads) whose names contain NAME.
 //!
-//! Sections that are not usual run only if named. Invariant: the names of their cells begin with the
-//! section's name and a dash, so that the name of a cell also names its section.
+//! Some sections run only if named. Invariant: the names of their cells begin with the section's name and
+//! a dash, so that the name of a cell also names its section.
 
 use crate::timing::{self, Found};
 use crate::{Missing, Plan, Section, gc, heap, programs, suite};

@@ -1,8 +1,8 @@
-//! Tests that run everything in a tiny size: every workload under every allocator or with the tools found
-//! here, and a campaign of each kind from end to end.
+//! Tests that run everything in a tiny size, to show that it still works: every workload, with the
+//! allocators and tools found on this machine, and whole runs of the benchmark.
 //!
 //! No times are compared. The workers must run, verify their own results and use the preloaded allocator.
-//! The executable must judge, print and write its results.
+//! The benchmark must judge, print and write the results.
 
 use std::path::Path;
 use std::process::{Command, Output};

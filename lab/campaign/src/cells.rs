@@ -1,4 +1,4 @@
-//! Helpers to make the cells of a campaign, and to compute figures from its sheets.
+//! Helpers to make a campaign's cells (what it measures), and to compute figures from their runs.
 
 use crate::{Arm, Cell, Sheet};
 use vellum_measure::{Interval, median, paired_ratio, short};

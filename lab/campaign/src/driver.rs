@@ -1,11 +1,11 @@
-//! A campaign: measures many cells, round after round in random order.
+//! Runs a campaign: many measurements (*cells*), round after round in random order.
 //!
 //! ```text
 //! round 1   cell 4: vellum glibc' jemalloc glibc …   cell 1: glibc vellum' …   …
 //! round 2   cell 2: …                                cell 4: …                 …
 //! ```
 //!
-//! A **cell** is one thing to measure; its **arms** are the processes compared on it. All arms of a cell
+//! A **cell** is one thing to measure. Its **arms** are the processes compared on it. All arms of a cell
 //! run next to each other in time, so that the runs of one round can be paired. Each round draws new
 //! orders of the cells and of the arms in each cell; no arm always follows the same other arm. An arm with
 //! a prime (`glibc'`) repeats another one, as a control. Every run is kept, failed runs with the reason.

@@ -1,8 +1,8 @@
 //! Goals: the bound of a figure, and a verdict whether the figure meets it.
 //!
 //! Each figure that matters has a bound and a verdict, so that the reader need not judge it. A verdict is
-//! only as certain as the measurement. The goal is met (or missed) *within noise*, printed with a `~`, in two
-//! cases: the figure's interval contains the bound, or the figure is nearer to it than the noise of the run.
+//! only as certain as the measurement. If the figure's interval contains the bound, or the figure is
+//! nearer to it than the run's noise, the goal is met (or missed) *within noise*, printed as `~`.
 //!
 //! ```text
 //!                     bound
@@ -16,7 +16,7 @@
 //! controls). The interval measures the scatter of the rounds; the controls measure the error that all
 //! rounds share.
 //!
-//! Invariant: a value on the bound meets it, as an estimate and as the end of an interval.
+//! Invariant: a value equal to the bound meets it, be it the figure itself or an end of its interval.
 
 use serde::Serialize;
 use vellum_measure::{Interval, short};

@@ -1,4 +1,4 @@
-//! Campaigns that compare processes. Each runs in an environment built from nothing; every run is kept.
+//! Campaigns that compare processes. Each process has an environment built from nothing; every run is kept.
 //!
 //! ```text
 //! Peer ─▶ Arm = Launch ┐

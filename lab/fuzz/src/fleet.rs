@@ -1,5 +1,5 @@
-//! Fuzz targets for the inputs of `vellum agent` and `vellum recommend`: paths of cgroups, lists of pods,
-//! objects and events of Kubernetes, Slurm's accounting.
+//! Fuzz targets for the inputs of `vellum agent` and `vellum recommend`: cgroup paths, lists of pods,
+//! Kubernetes objects and events, Slurm's accounting output.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Fuzz targets for the governor: its table of jobs, requests for metrics, and its state, which
-//! `vellum top` reads.
+//! Fuzz targets for the governor, which divides memory among jobs: its table of jobs, requests for
+//! metrics, and its state, which `vellum top` reads.
 
 use std::path::Path;
 use vellum_governor::{Config, Snapshot, readers};

@@ -1,14 +1,14 @@
-//! Fuzz targets: one function for each parser of bytes in the project, called with arbitrary bytes.
+//! Fuzz targets: one function for each of the project's parsers, which it calls with arbitrary bytes.
 //!
 //! The bytes may be a file that was cut off, a table with a typing error, damaged shared memory, a debug
 //! section of a strange compiler. Invariants of every parser:
 //! - It does not panic (an overflow is a panic here).
 //! - It reads nothing beyond its input.
 //! - Its memory and time are bounded by the input's length.
-//! - If its format can also be written, the parsed value is written and read again, and must be the same.
+//! - If the project also writes the format, the parsed value is written and read again, and must be the same.
 //!
 //! ```text
-//! corpus/NAME/* ──▶ tests/kept ── each file, and thousands of changed ones ─┐
+//! corpus/NAME/* ──▶ tests/kept ── each file, and thousands of variants ─────┐
 //!                                                                           ├─▶ Target::run(&[u8])
 //! targets/NAME.rs ── cargo-fuzz, for as long as one likes ──────────────────┘
 //! ```

@@ -1,4 +1,4 @@
-//! Fuzz targets for measurements: series (as lines and as JSON), traces, recorded watches.
+//! Fuzz targets for series of timings (as lines and as JSON), page traces, recordings of `vellum watch`.
 
 use std::io::Cursor;
 use vellum_measure::line::{Entry, OnError, Reader, write_entry};

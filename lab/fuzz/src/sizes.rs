@@ -1,4 +1,4 @@
-//! A fuzz target for sizes, times, ranges and policies, as users write them in options and environments.
+//! A fuzz target for sizes, times, ranges and policies, as users write them in options and in variables.
 
 use std::time::Duration;
 use vellum_gc::{Sizing, Strict};

@@ -1,4 +1,4 @@
-//! Helpers that split a fuzz input: numbers taken off its end, and files in memory made of the rest.
+//! Helpers that split a fuzz input: numbers from its last bytes, and files in memory from the rest.
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;

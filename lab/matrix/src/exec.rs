@@ -1,15 +1,15 @@
-//! One run of one row in one mode.
+//! Makes one run of one row (a program with its script) in one mode (plain, or a way to use Vellum).
 //!
 //! ```text
-//! PLACE/ROW/template   the files that the row's preparation made
-//! PLACE/ROW/work       a copy of them, the run's working folder, with home/ and tmp/
-//! PLACE/ROW/script     the input of /bin/sh
-//! PLACE/ROW/out, err   output goes to files, so that a process left running cannot keep a pipe open
+//! DIR/ROW/template   the files that the row's preparation made
+//! DIR/ROW/work       a copy of them, the run's working folder, with home/ and tmp/
+//! DIR/ROW/script     the input of /bin/sh
+//! DIR/ROW/out, err   the output; in files, so that a process left running cannot keep a pipe open
 //! ```
 //!
-//! The path is the same for every mode, as programs print it. A variable in the environment marks all
-//! processes of a run, so that those it leaves running are found and ended. A process that has emptied its
-//! environment and left the process group is not found.
+//! The paths are the same in every mode, because programs print them. A variable in the environment marks
+//! all processes of a run, so that those it leaves running are found and ended. A process that has emptied
+//! its environment and left the process group is not found.
 
 use super::list::{Mode, Row};
 use super::{Error, Installed};

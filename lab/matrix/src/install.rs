@@ -1,7 +1,7 @@
 //! Installs missing packages from Debian's archive.
 //!
 //! Packages with servers start them when installed, unless `/usr/sbin/policy-rc.d` forbids it. If there is
-//! no such file, one that forbids starting is made for the time of the installation.
+//! no such file, one that forbids it is made for the time of the installation.
 
 use super::Error;
 use super::list::Row;

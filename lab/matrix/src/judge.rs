@@ -1,8 +1,8 @@
-//! Runs one row in all modes and compares each mode with the plain run.
+//! Runs one row (a program with its script) in all modes, and compares each mode with the run without Vellum.
 //!
-//! Each program runs plain twice to find differences from run to run. If the two plain runs differ after
-//! the row's filters, the row is reported as nondeterministic: the fault is the list's and not Vellum's.
-//! The fast matrix runs plain once, and a second time only after a difference.
+//! Each program first runs *plain* (without Vellum) twice. If the two outputs differ after the row's
+//! filters, the row is reported as nondeterministic: its filters are at fault, not Vellum. The fast matrix
+//! makes one plain run, and a second one only after a difference.
 
 use super::exec::{Said, Stage};
 use super::list::{Mode, Row};

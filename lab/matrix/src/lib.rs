@@ -12,11 +12,11 @@
 //! | libgc | under `vellum run --libgc`, if the row requests it |
 //!
 //! Standard output, standard error and exit status must be equal in every mode. A mode that differs once
-//! counts as different; it runs again only to count how often it differs.
+//! counts as different. It runs again only to count how often it differs.
 //!
 //! Every run begins in a fresh copy of the row's prepared folder, under the same path. The environment is
-//! the same but for the variables that start Vellum. A row has a deadline; processes that it leaves
-//! running are ended by a mark in their environment.
+//! the same but for the variables that start Vellum. A row has a deadline. Processes that it leaves
+//! running are found by a mark in their environment, and ended.
 //!
 //! | module | contents |
 //! | --- | --- |

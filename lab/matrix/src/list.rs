@@ -1,5 +1,5 @@
-//! The rows of the matrix, from `matrix/programs.toml`. The list is part of the executable, so that tests
-//! copied elsewhere have it.
+//! Reads the rows of the matrix (the programs to run) from `matrix/programs.toml`. The file is compiled
+//! into the executable, so that tests copied elsewhere have it.
 
 use super::Error;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The program that runs the matrix: see `vellum_matrix` and `docs/matrix.md`.
+//! The program `matrix`, which runs Debian's programs with and without Vellum: see `docs/matrix.md`.
 
 use clap::Parser;
 use std::path::PathBuf;

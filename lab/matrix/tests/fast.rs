@@ -1,4 +1,4 @@
-//! The fast part of the matrix: programs that have shown different faults, run plain and on Vellum.
+//! The fast part of the matrix: programs that have shown different faults, run without Vellum and with it.
 //!
 //! `lab/target/debug/matrix` runs the whole matrix, after `lab/build`; docs/matrix.md explains the
 //! comparison.

@@ -1,9 +1,9 @@
 /* Checksum: the Internet's checksum (RFC 1071) of a stream of 16-bit values.
  *
- * Smith and Morrisett 1998, Table 1: objects of two and three words in equal number, one array of 4 KB, nearly nothing
- * live. The stream is a functional one: taking a value from a cursor gives the value and the next cursor, both new.
- * Sums are packed into the pair's first word with the number of carries, so that it may look like an address.
- * A plain loop over the array checks each sum.
+ * Smith and Morrisett 1998, Table 1: objects of two and three words in equal number, one array of 4 KB,
+ * nearly nothing live. The stream is functional: reading from a cursor returns the value and the next
+ * cursor, both new objects. The pair's first word holds the sum and the number of carries, packed, so that
+ * it may look like an address. A plain loop over the array checks each sum.
  */
 #include "heap.h"
 

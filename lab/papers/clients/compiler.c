@@ -1,29 +1,34 @@
 /* Compiler: a small compiler with a large source.
  *
- * Cooper, Nettles and Subramanian 1992, section 5.1: their compiler compiles a part of itself; what lives goes up and down like the teeth of
- * a saw, as each module is built up and forgotten once its code is out, and for much of the time is more than half of memory (Figure 1).
+ * Cooper, Nettles and Subramanian 1992, section 5.1: in the paper the compiler compiles a part of itself.
+ * Live memory rises and falls like the teeth of a saw: each module is built up, and dropped once its code
+ * has been emitted. For much of the time it is more than half of memory (Figure 1).
  *
- *     text ─ lex, parse ─▶ tree ─ infer types ─▶ typed tree ─ lower, inline ─▶ registers ─ fold, share, drop ... ─▶ assign ─ emit ─▶ code
+ *     text ─ lex, parse ─▶ tree ─ infer types ─▶ typed tree ─ lower, inline ─▶ instructions ─┐
+ *     code ◀─ assign slots to registers, emit ◀─ optimise (fold, share, drop ...) ◀──────────┘
  *
- * The language has functions of numbers, truth values and lists of numbers; their types are inferred, and a function that says nothing of
- * an argument takes any. All functions of a module go through a phase before the next begins; trees go as they have been lowered, and
- * instructions as they have been emitted. What stays of a module is its names, their types, and the small functions with their trees,
- * which are put in place of calls to them in later modules; those may call no others.
+ * The language has functions of numbers, truth values and lists of numbers. Types are inferred; a function
+ * that does not constrain an argument accepts any type. All functions of a module go through a phase
+ * before the next phase begins. Trees are dropped when they have been lowered, instructions when they have
+ * been emitted. Of a module only the names, their types and the trees of small functions stay. The small
+ * functions are inlined into later modules, and may call no others.
  *
  *     module   ::= { fun name x y ... = term ; }
  *     term     ::= if term then term else term | let x = term in term | compare [:: term]
  *     compare  ::= sum [(< | ==) sum];  sum ::= product {(+ | -) product};  product ::= call {* call}
  *     call     ::= name atom ... | head atom | tail atom | empty atom | atom;  atom ::= x | 12 | nil | (term)
  *
- * A compiler reads files: here the text of a function is made when it is read, from the number of the function and nothing else.
+ * A compiler reads files. Here the text of a function is generated when it is read, from the function's
+ * number only.
  *
- * Checked: some functions of each module are run, their trees by an evaluator and their code by a machine, on the same arguments; what
- * comes out is the checksum. Numbers wrap; the head of an empty list is 0 and its tail is empty.
+ * Check: some functions of each module are run on the same arguments, their trees by an evaluator and
+ * their code by a machine. Their results are the checksum. Numbers wrap; the head of an empty list is 0
+ * and its tail is empty.
  *
- * `memory=` MiB is the memory that what lives shall be about nine tenths of at most: modules have as many functions as that takes.
+ * `memory=` (MiB) sets the size of the modules: live memory is at most about nine tenths of it.
  *
- * This file has a module's way through the phases; its parts: compiler_made.h what is made, compiler_text.h the source, compiler_front.h and
- * compiler_back.h the phases, compiler_check.h the check.
+ * This file takes a module through the phases. The others: compiler_made.h (data types), compiler_text.h
+ * (the source text), compiler_front.h and compiler_back.h (the phases), compiler_check.h (the check).
  */
 #include "compiler_back.h"
 #include "compiler_check.h"

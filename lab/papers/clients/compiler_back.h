@@ -1,4 +1,5 @@
-/* From typed trees to code: lowering with inlining, the passes that optimise, registers put into slots, and the code that comes out. */
+/* From typed trees to code: lowering with inlining, optimisation, assignment of slots
+ * to registers, and the emission of code. */
 #ifndef CLIENTS_COMPILER_BACK_H
 #define CLIENTS_COMPILER_BACK_H
 

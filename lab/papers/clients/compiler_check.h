@@ -1,4 +1,5 @@
-/* Whether the code is right: an evaluator of trees and a machine for code, whose results for the same arguments must be the same. */
+/* Checks the generated code: an evaluator of trees and a machine for code must give the same results for
+ * the same arguments. */
 #ifndef CLIENTS_COMPILER_CHECK_H
 #define CLIENTS_COMPILER_CHECK_H
 

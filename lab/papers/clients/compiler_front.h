@@ -1,4 +1,5 @@
-/* From text to typed trees: names, the lexer, the parser, and the inference of types. The words and types that the language begins with are set by `main`. */
+/* From text to typed trees: names, the lexer, the parser, and type inference. `main` sets the words and
+ * types with which the language begins. */
 #ifndef CLIENTS_COMPILER_FRONT_H
 #define CLIENTS_COMPILER_FRONT_H
 

@@ -1,4 +1,5 @@
-/* What the compiler makes: types, trees, names, instructions, and how large all of it is. Every other file of it works on these. */
+/* The compiler's data types (types, trees, names, instructions) and their sizes. All its other files use
+ * them. */
 #ifndef CLIENTS_COMPILER_MADE_H
 #define CLIENTS_COMPILER_MADE_H
 

@@ -1,4 +1,5 @@
-/* The text that is compiled: that of a function is made from its number and nothing else, when it is read, as a file would be. */
+/* Generates the text to compile. A function's text depends only on its number, and is generated when it is
+ * read, like a file. */
 #ifndef CLIENTS_COMPILER_TEXT_H
 #define CLIENTS_COMPILER_TEXT_H
 

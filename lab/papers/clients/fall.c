@@ -1,5 +1,5 @@
-/* Nine tenths of a heap die: ten trees of 25 MB, of which one is kept. After two collections, how much of the process is resident, and
- * how much lives? */
+/* Measures how much memory stays resident when nine tenths of a heap die: ten trees of 25 MB, one of which
+ * is kept. After two collections, reports the resident and the live memory. */
 #include "heap.h"
 
 /* How much lives is the question, so the work is not scaled, but for trials. */

@@ -1,13 +1,15 @@
 /* Groebner: Buchberger's algorithm over a prime field.
  *
- * Smith and Morrisett 1998, Table 1: nothing but objects of two words, the largest live set of all, and some hundreds of untyped
- * ones at any time, where the source's compiler could not tell the type: here the queue of pairs, which a polymorphic
- * queue of anything would be. A monomial is the list of its degree and its exponents, a term a coefficient and a monomial, a
- * polynomial a list of terms, the largest first; the order is by degree, then lexicographic.
+ * Smith and Morrisett 1998, Table 1: only objects of two words, the largest live set of all, and at any
+ * time some hundreds of untyped objects, whose type the paper's compiler could not find. Here the untyped
+ * objects are the queue of pairs, which would be polymorphic. A monomial is the list of its degree and its
+ * exponents. A term is a coefficient and a monomial, a polynomial a list of terms, the largest first. The
+ * order is by degree, then lexicographic.
  *
- * The ideal is the cyclic one of six roots, which is more work than the source's was: it ends after a number of pairs. Every generator
- * and a sample of the S-polynomials done with must reduce to nothing then; and if all pairs are done (roots=5, or a scale of
- * 500), as many monomials must be left irreducible as the ideal has solutions, which is known.
+ * The ideal is the cyclic one of six roots. This is more work than in the paper, so the run ends after a
+ * number of pairs. At the end, every generator and a sample of the processed S-polynomials must reduce to
+ * nothing. If all pairs were processed (roots=5, or a scale of 500), the number of irreducible monomials
+ * must be the number of the ideal's solutions, which is known.
  */
 #include "heap.h"
 

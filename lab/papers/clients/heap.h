@@ -1,6 +1,6 @@
-/* What a client asks of its heap, so that one source builds for every collector compared.
+/* The interface of a client (benchmark program) to its heap: one source can be built for each heap compared.
  *
- * A client describes its objects at file scope, makes them with NEW, and ends with a figure that tells right from wrong:
+ * A client describes its objects at file scope, makes them with NEW, and ends with a checksum of its results:
  *
  *     typedef struct cons { intptr_t head; struct cons *tail; } cons;
  *     HEAP_TYPE(cons, HEAP_POINTER(1));            word 1 is a pointer, word 0 is none
@@ -14,36 +14,36 @@
  *
  * The compiler's options choose the heap:
  *
- *     -DHEAP_MALLOC     malloc, and nothing is ever given back: for checking, and as a floor of what can be saved
+ *     -DHEAP_MALLOC     malloc without free: for checks, and as the least possible cost
  *     -DHEAP_BDW        libgc; -lgc
  *     -DHEAP_VELLUM     Vellum's collector; -lvellum
  *
- * and what is done with it:
+ * More options change the objects or count them:
  *
- *     -DHEAP_HEADER     every object gets a word more (Smith and Morrisett 1998, Figure 2)
- *     -DHEAP_UNTYPED    no object has a type and none is atomic: what type information is worth
- *     -DHEAP_PROFILE    objects are counted by size, and what is live after each collection; times mean nothing then
+ *     -DHEAP_HEADER     every object has an additional word (Smith and Morrisett 1998, Figure 2)
+ *     -DHEAP_UNTYPED    no object has a type or is atomic (free of pointers): shows the value of types
+ *     -DHEAP_PROFILE    counts objects by size, and live ones after each collection; times are then void
  *
- * A client that stores pointers into objects by SET alone, but for filling in what was just made, says so before it includes this:
+ * A client that stores pointers only by SET (other than into new objects) defines, before the include:
  *
  *     #define HEAP_TELLS_WRITES
  *
- * Words of the command line, all optional:
+ * Arguments of the command line, all optional:
  *
- *     scale=PERCENT     of the source's amount of work; live data stay the same (default 100)
- *     heap=MIB          the heap begins at this size and never grows beyond it (default: as it likes)
+ *     scale=PERCENT     of the paper's amount of work; live data stay the same (default 100)
+ *     heap=MIB          the heap begins at this size and never grows beyond it (default: no maximum)
  *     plan=NAME         mark_sweep, mostly_copying or appel; only Vellum has a choice
- *     after=WHAT        under appel, what becomes of a region that a major collection has vacated: stay, reuse, drift or copy_back
- *     live=KIB          only with -DHEAP_PROFILE: collects each time KIB KiB were allocated and prints a line of "live": the bytes
- *                       allocated and alive then (Cooper, Nettles and Subramanian 1992, Figures 1, 5, 9)
- *     slice=US          collect in slices of US microseconds, 0: in one pause. Given either way, the CPU time of every pause
- *                       is measured, which costs some time of its own
+ *     after=WHAT        under appel, the use of a region that a major collection has vacated:
+ *                       stay, reuse, drift or copy_back
+ *     live=KIB          only with -DHEAP_PROFILE: collects after every KIB KiB of allocation, and prints
+ *                       allocated and live bytes (Cooper, Nettles and Subramanian 1992, Figures 1, 5, 9)
+ *     slice=US          collect in slices of US microseconds, or with 0 in one pause. If given, the CPU
+ *                       time of every pause is measured, which itself costs time
+ *     markers=N         threads that mark at once (default 1: collectors are compared with one thread)
  *
- *     markers=N         threads that mark at once (default 1: collectors are compared by what one thread does)
- *
- * Objects may move: no client keeps an address anywhere but in pointers, or computes with one.
- * Each heap is at its best: the usual path of an allocation is inlined in both collectors, and an object without pointers
- * is atomic in both. libgc has types too, but they cost it a word an object; so it is not told any, as in the source.
+ * Objects may move: clients keep addresses only in pointers, and do not compute with them. Each heap has its
+ * best settings: both collectors inline the usual path of an allocation, and objects without pointers are
+ * atomic in both. Types would cost libgc a word an object, so libgc gets none, as in the paper.
  */
 #ifndef CLIENTS_HEAP_H
 #define CLIENTS_HEAP_H

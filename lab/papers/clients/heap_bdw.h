@@ -1,8 +1,9 @@
-/* libgc as its own documentation would have it used by a compiler. See heap.h.
+/* The interface of heap.h for libgc, used as its documentation advises compilers to use it.
  *
- * Allocation is inlined with free lists of the program's own (gc_inline.h), interior pointers are off in the heap (on the stack
- * they always count), and there is one marker unless more are asked for: the clients have one thread, and the comparison is of CPU time.
- * What goes on behind an empty free list is the collector's time: collecting, sweeping the next block, threading its list.
+ * Allocation is inlined, with the program's own free lists (gc_inline.h). Interior pointers do not count
+ * within the heap (on the stack they always count). One thread marks unless more are requested: the
+ * clients have one thread, and CPU times are compared. The work behind an empty free list (collecting,
+ * sweeping and threading the next block) counts as the collector's time.
  */
 #include <gc/gc.h>
 /* Unless told otherwise the inlined path asks the library the size of every object that it makes, and holds it against the one asked for: no program

@@ -1,4 +1,4 @@
-/* The heap that is none: malloc, and nothing comes back. See heap.h. */
+/* The interface of heap.h for malloc. Nothing is ever freed. */
 #define HEAP_DESCRIBE(type, pointers)
 #define HEAP_MAKE(type) heap_untyped(sizeof(type) + HEAP_EXTRA)
 

@@ -1,7 +1,8 @@
-/* Vellum's collector. See heap.h.
+/* The interface of heap.h for Vellum's collector.
  *
- * Types are made as the heap is opened; allocation is inlined by vellum_gc.h. What goes on behind it (collecting, sweeping,
- * finding the next run of free memory) is the collector's time: the inline functions call the slow ones through these.
+ * Types are made when the heap is opened. Allocation is inlined by vellum_gc.h. The inline functions call
+ * the slow ones through the names below, so that the work in them (collecting, sweeping, finding free
+ * memory) counts as the collector's time.
  */
 #define vel_gc_slow heap_timed_slow
 #define vel_gc_slow_atomic heap_timed_slow_atomic

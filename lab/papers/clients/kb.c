@@ -1,13 +1,15 @@
 /* Knuth-Bendix: completes the axioms of groups to a system of rewriting rules, and decides equations by it.
  *
- * Smith and Morrisett 1998, Table 1: objects of one, two and three words about equally often, a large live set (some 85,000
- * objects) and a very deep stack: exception handlers keep the source's compiler from turning its calls into loops. Here
- * what recurses is the pass over some thousands of equations, each frame of which holds the sides it waits for.
+ * Smith and Morrisett 1998, Table 1: objects of one, two and three words about equally often, a large live
+ * set (some 85,000 objects) and a very deep stack. In the paper the stack is deep because exception
+ * handlers keep the compiler from turning calls into loops. Here the pass over some thousands of equations
+ * recurses, and each stack frame holds one equation.
  *
- * A term is its symbol and its arguments, so that a constant or a variable has one word, an inverse two, a product three. That
- * something fits, or can be made simpler, is said by a box of one word, as an ML program says SOME.
+ * A term is its symbol and its arguments: a constant or a variable has one word, an inverse two, a product
+ * three. A match, or a simpler term, is returned in a box of one word, like SOME in an ML program.
  *
- * The ten rules that come out are the known ones, and each equation is decided again by reducing words of the free group.
+ * Check: the ten rules found must be the known ones, and each equation is decided again by reducing words
+ * of the free group.
  */
 #include "heap.h"
 

@@ -1,11 +1,13 @@
 /* Lexgen: generates a lexer for ML from regular expressions.
  *
- * Smith and Morrisett 1998, Table 1: mostly objects of two words, some of three and of four and more (the nodes of the syntax
- * tree, whose size depends on what they are), a quarter without pointers (ranges of characters, tables).
- * The way is the one of the Dragon book's section 3.9: a tree of the expression, nullable, first and last positions of each node,
- * following positions of each leaf, and then states that are sets of positions. Sets are sorted lists. The lexers of
- * the last turns are kept, as an editor keeps them; each is run over a text and must cut it as a set of positions kept in
- * bits, without any table of states, does.
+ * Smith and Morrisett 1998, Table 1: mostly objects of two words, some of three and of four and more (the
+ * nodes of the syntax tree, which differ in size), a quarter without pointers (ranges of characters,
+ * tables). The method is that of the Dragon book, section 3.9: a tree of the expression, the nullable,
+ * first and last positions of each node, the following positions of each leaf, and then states that are
+ * sets of positions. Sets are sorted lists. The lexers of the last turns are kept, as by an editor.
+ *
+ * Check: each lexer must split a text in the same way as a simulation that keeps the set of positions as
+ * bits, without a table of states.
  */
 #include "heap.h"
 

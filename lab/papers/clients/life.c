@@ -1,9 +1,10 @@
 /* Life: ten thousand generations of Conway's game, on lists.
  *
- * Smith and Morrisett 1998, Table 1, after Reade 1989: a generation is a sorted list of coordinates; each coordinate is a pair
- * without pointers, each list element a pair with two. Neighbours are collected in lists and looked for by walking
- * them. The automaton is Gosper's gun with the fishhook that eats its gliders: of period 30 and never larger than
- * about sixty cells. A plain array of bytes plays the same game and must come out the same.
+ * Smith and Morrisett 1998, Table 1, after Reade 1989. A generation is a sorted list of coordinates. A
+ * coordinate is a pair without pointers, a list element a pair of two pointers. Neighbours are collected
+ * in lists and searched by walking these. The automaton is Gosper's gun with the fishhook that eats its
+ * gliders: it has period 30 and never more than about sixty cells. The same game on a plain array of bytes
+ * must give the same result.
  */
 #include "heap.h"
 

@@ -1,10 +1,11 @@
 /* Logic: a small theorem prover by unification and backtracking, on two puzzles.
  *
- * Smith and Morrisett 1998, Table 1: objects of one to four words, most of two, little live, a shallow stack. The prover is a machine for Horn
- * clauses without a stack of its own calls: goals and choices are lists in the heap, and what unification binds is on a
- * trail, to be undone.
+ * Smith and Morrisett 1998, Table 1: objects of one to four words, most of two, little live, a shallow
+ * stack. The prover is a machine for Horn clauses that does not recurse: goals and choices are lists in
+ * the heap. Bindings are recorded on a trail, from which backtracking undoes them.
  *
- * A term is its functor and its arguments. A variable is a functor of its own with one argument: what it is bound to.
+ * A term is its functor and its arguments. A variable is a special functor with one argument: the term to
+ * which it is bound.
  *
  * The puzzles have known answers: six queens stand on their board in four ways, and a list has one reverse.
  */

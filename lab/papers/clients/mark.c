@@ -1,5 +1,5 @@
-/* A whole heap, collected: 128 MB of nodes of 32 bytes, all alive, in a tree or (`list=1`) a list. The time of a collection by
- * the number of live objects is the figure; lazy sweeping is not part of it. */
+/* Measures the collection of a whole live heap: 128 MB of nodes of 32 bytes, in a tree or (`list=1`) a list.
+ * The figure is the time of a collection divided by the number of live objects, without lazy sweeping. */
 #include "heap.h"
 
 /* How much lives is the question, so the work is not scaled, but for trials. */

@@ -1,9 +1,9 @@
 /* Mergesort: sorts a list of integers again and again.
  *
- * Smith and Morrisett 1998, Table 1: only list elements of two words, a shallow stack, some 27,000 objects live: the list to
- * sort, which is kept, and the runs on the way. Merging walks two lists to their ends and builds its result front to
- * back reversed, so that each level sorts the other way round and nothing recurses but the halving.
- * `items=` takes another length; the checks hold for any.
+ * Smith and Morrisett 1998, Table 1: only list elements of two words, a shallow stack, some 27,000 objects
+ * live: the list to sort, which is kept, and the sorted parts to be merged. Merging is a loop that builds
+ * its result in reverse order. Each level therefore sorts in the opposite direction, and only the halving
+ * recurses. `items=` sets another length; the checks hold for any.
  */
 #include "heap.h"
 

@@ -1,12 +1,12 @@
-/* Pia: perspective inversion. Where does an object stand, whose picture is seen?
+/* Pia: perspective inversion. Finds the position of an object from its picture.
  *
- * Smith and Morrisett 1998, Table 1: mostly floating-point numbers of two words, without pointers; closures of three
- * words and list elements of two; a stack that swings between a hundred frames and a thousand. A number is its value and its
- * derivative by one of the pose's parameters, which makes Newton's method exact and the numbers two words long also where a
- * double is one. Residuals are computed by recursion over the object's points, one frame each; the small
- * systems in between need no depth.
+ * Smith and Morrisett 1998, Table 1: mostly floating-point numbers of two words, without pointers; closures
+ * of three words and list elements of two; a stack that swings between a hundred frames and a thousand. A
+ * number is its value and its derivative by one of the pose's parameters. Newton's method is therefore exact,
+ * and numbers have two words also where a double has one. Residuals are computed by recursion over the
+ * object's points, a stack frame each. The small systems of equations in between need no depth.
  *
- * The pose sought is known, and what is found must be it.
+ * Check: the pose is known, and must be found.
  */
 #include "heap.h"
 

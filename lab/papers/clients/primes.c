@@ -1,17 +1,20 @@
 /* Primes: the sieve of Eratosthenes in an interpreter of a small lazy language.
  *
- * Cooper, Nettles and Subramanian 1992, section 5.3: completely bound by the processor, with little alive (Figure 9); it shows whether
- * what helps programs that page costs those that do not.
+ * Cooper, Nettles and Subramanian 1992, section 5.3: bound by the processor, with little live memory
+ * (Figure 9). It shows whether the measures that help paging programs cost other programs anything.
  *
- * The program is text: it is parsed into terms, and a machine reduces them. Arguments and the parts of pairs are *thunks*, reduced when
- * somebody asks and at most once; what waits for an answer is a list of frames in the heap, as activation records are in the source's
- * language, so that the stack is shallow and everything alive is typed.
+ * The program is text, which is parsed into terms. A machine reduces the terms. Arguments and the parts of
+ * pairs are *thunks*, reduced when needed and at most once. Pending reductions are a list of records in
+ * the heap, like the activation records of the paper's language. The stack is therefore shallow, and all
+ * live objects are typed.
  *
  *     term ::= \x. term | let f = term in term | if term then term else term
  *            | case term of nil -> term or x : y -> term | sum [: term]
- *     sum  ::= factors joined by + - % < ==, from left to right;  factor ::= atom atom ...;  atom ::= x | 12 | nil | (term)
+ *     sum  ::= factors joined by + - % < ==, from left to right
+ *     factor ::= atom atom ...;  atom ::= x | 12 | nil | (term)
  *
- * Each prime is checked against a sieve in an array. `count=` takes another number of primes; live data grow with it, work with its square.
+ * Each prime is checked against a sieve in an array. `count=` sets the number of primes: live data grow in
+ * proportion to it, work with its square.
  */
 #define HEAP_TELLS_WRITES
 #include "heap.h"

@@ -1,6 +1,7 @@
-/* Short-lived objects: each is forgotten as the next is made. `bytes=` is 16 or 64; untyped, as libgc's users have them.
+/* Short-lived objects: each is dropped when the next is made. `bytes=` is 16 or 64. Objects are untyped,
+ * as in most programs for libgc.
  *
- * With -DHEAP_CALL libgc allocates by GC_MALLOC, which is what most of its users call, in place of the inlined path.
+ * With -DHEAP_CALL, libgc allocates by GC_MALLOC, which most of its users call, instead of inline.
  */
 #include "heap.h"
 

@@ -1,21 +1,22 @@
 /* Sort: a merge sort that divides and conquers by futures, on light threads.
  *
- * Cooper, Nettles and Subramanian 1992, section 5.2: each division spawns futures, which are implemented by a simple threads
- * package; the computation begins bound by the processor and ends bound by paging, and what lives at the end is by itself more than
- * memory (Figure 5).
+ * Cooper, Nettles and Subramanian 1992, section 5.2: each division spawns futures, implemented by a simple
+ * threads package. The computation is bound by the processor at its beginning and by paging at its end.
+ * The memory live at the end is alone larger than all memory (Figure 5).
  *
- * A thread is what it is in the source's language: a record in the heap of where it goes on, and no stack. The scheduler has a list of those
- * that can run, the youngest first; one that waits for a future hangs on it until it is set. A thread that merges gives way after some
- * cells, so that many are on their way at once.
+ * A thread is a record in the heap of the place where it continues, without a stack, as in the paper's
+ * language. The scheduler has a list of runnable threads, the youngest first. A thread that waits for a
+ * future is attached to it until the future is set. A merging thread yields after some cells, so that many
+ * are in progress at once.
  *
- *     thread:  split ──▶ two futures, two threads ──▶ wait for both ──▶ merge, a stretch at a time ──▶ set its own future
+ *     thread:  split ──▶ two futures, two threads ──▶ wait for both ──▶ merge in steps ──▶ set its own future
  *
- * What lives grows from the list alone (the caller keeps it) by what is sorted, and by the result while the last halves are still there:
- * three cells an item at the end. The cells are 16 bytes: `memory=` MiB is the memory that what lives at the end is to exceed by a
- * fifth, as in the source. Scale takes items away.
+ * Live memory begins with the list to sort, which the caller keeps. The sorted parts are added, then the
+ * result while the last halves still live: three cells an item at the end. Cells are 16 bytes. Live memory
+ * at the end exceeds `memory=` (MiB) by a fifth, as in the paper. A smaller scale means fewer items.
  *
- * Merging builds its result front to back reversed, so that each level sorts the other way round. The result is checked: order, count,
- * sum, and the sum of squares.
+ * Merging builds its result in reverse order, so each level sorts in the opposite direction. The result's
+ * order, count, sum and sum of squares are checked.
  */
 #define HEAP_TELLS_WRITES
 #include "heap.h"

@@ -1,5 +1,6 @@
-/* Binary trees: one of 64 MiB stays, small ones come and go. After the well-known GCBench: nodes of four words, two of them
- * pointers; trees of every depth from 4 up, made from above and from below in turn. Every tree is counted. */
+/* Binary trees, like the well-known GCBench: a tree of 64 MiB stays, small ones come and go. Nodes have
+ * four words, two of them pointers. Small trees have every depth from 4 up, and are built top-down and
+ * bottom-up in turn. Every tree is counted. */
 #include "heap.h"
 
 enum { LASTING_DEPTH = 20, TURNS = 256, DEPTH_MIN = 4, DEPTH_MAX = 16, NODES_A_TURN = 1 << 18 };

@@ -1,4 +1,4 @@
-//! Memory mapped directly from the kernel, as blocks: the baseline of the published experiments.
+//! Blocks mapped directly from the kernel (mmap): the baseline of the published experiments.
 
 use std::ptr::NonNull;
 use vellum_campaign::worker::WorkError;

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! clients/*.c ─┬─ cc -DHEAP_BDW    -lgc         ──▶ libgc
-//!              ├─ cc -DHEAP_VELLUM libvellum.so ──▶ mark_sweep, mostly_copying, appel: one program
+//!              ├─ cc -DHEAP_VELLUM libvellum.so ──▶ mark_sweep, mostly_copying, appel: one executable
 //!              └─ cc -DHEAP_MALLOC              ──▶ malloc
 //! ```
 //!

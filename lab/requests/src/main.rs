@@ -1,22 +1,23 @@
-//! Compares memory requests for twenty workloads: Vellum's recommendation and the rule of the Kubernetes
-//! recommender, on the same histories.
+//! Compares memory requests (what a container reserves on its node) for twenty workloads: Vellum's
+//! recommendation and that of the Kubernetes recommender's rule, from the same runs.
 //!
 //! ```text
-//! Group ── workload, no limit ─┬─ vellum watch ─▶ the largest advice, plus 10 %     (decide)
-//!                              └─ working set  ─▶ the 90th percentile, plus 15 %    (rivals)
+//! Group ── workload, no limit ─┬─ vellum watch ─▶ the largest advice, plus 10 %     (vellum_fleet)
+//!                              └─ working set  ─▶ the 90th percentile, plus 15 %    (rivals.rs)
 //! Group ── workload: no limit, again (A/A), at most Vellum's number, in random order
 //! ```
 //!
-//! A request alone limits nothing. Here Vellum's is set as a hard limit of a memory cgroup (`Group`), with a
-//! zram disk to page to. A number that is too small then shows as CPU time (user and system), or as a kill.
+//! A request alone limits nothing. Here Vellum's request is set as a hard limit of a memory cgroup
+//! (`Group`), with a zram disk to page to. A number that is too small then shows as CPU time (user and
+//! system), or as a kill.
 //!
 //! Departures:
-//! - A history is one run instead of eight days. The watch may cost more than an agent's, to learn as much
-//!   in less time.
+//! - The history is one run instead of eight days. The watch may cost more CPU time than that of
+//!   `vellum agent`, to learn as much in less time.
 //! - The recommender's percentile is over that run, sampled twenty times a second.
 //!
-//! The program needs root, zram and a memory cgroup. It removes device and cgroups at its end, also after
-//! a signal. The workloads, their runs under a limit, and the recommender's rule come from section
+//! The program needs root, zram and a memory cgroup. It removes the disk and the cgroups at its end, also
+//! after a signal. The workloads, their runs under a limit, and the recommender's rule come from section
 //! `advice` of `vellum-bench`, compiled in from its files.
 
 #[path = "../../bench/src/confined.rs"]

@@ -1,7 +1,7 @@
 //! The workloads: the programs of `vellum-bench --only advice`, and eight services with their clients.
 //!
-//! A service is a script of `services/`: `prepare` makes its files, once; `serve` execs the service, which
-//! runs inside the limited cgroup; `drive` sends it a fixed amount of work from outside, and ends.
+//! A service is a script of `services/` with three commands. `prepare` makes its files, once. `serve` execs
+//! the service, inside the limited cgroup. `drive` sends a fixed amount of work from outside, and ends.
 
 use crate::program::{self, PROGRAMS, Program};
 use std::io;

@@ -1,4 +1,4 @@
-//! Describes a series of times: its figures, outlier layers, clusters, periodic disturbances and lost time.
+//! Analyses a series of times: median, layers of outliers, clusters, periodic disturbances, and lost time.
 
 use super::args::Metric;
 use super::report::Subject;

@@ -1,4 +1,4 @@
-//! The programs of a benchmark: splits the command line into their commands, and gives each a name.
+//! Splits a benchmark's command line into the commands of the programs, and gives each program a name.
 
 use super::parameters::Setting;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! Tables of the comparisons between programs, for the terminal and as Markdown.
+//! Renders the comparisons between programs as tables, for the terminal and as Markdown.
 
 use super::args::Metric;
 use super::report::{Kind, Report, Versus};

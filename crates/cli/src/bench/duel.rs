@@ -1,4 +1,4 @@
-//! Runs the timed programs (a *duel*: by turns, in random order), for the reports on one and on several.
+//! Runs the timed programs as a *duel* (by turns, in random order), for `single.rs` and `versus.rs`.
 
 use super::args::{Bench, Metric};
 use super::chosen::Chosen;

@@ -1,15 +1,16 @@
 //! `vellum bench`: benchmarks of programs and of Vellum's own operations.
 //!
 //! ```text
-//! args ─┬─▶ programs ─▶ experiment's process duel ┬─ with --vs:    measure's Comparison  ─▶ versus
-//!       │                                         └─ without:      one series            ─▶ single
-//!       └─▶ suite ────▶ timing's Suite ───────────────────────────────────────────────▶ suite
-//!                     of all: ─▶ explain (layers, periods, causes) ────────────▶ Report ─▶ text · JSON
-//!                                                                     series ──────────▶ lines
+//! args ─┬─▶ programs ─▶ experiment's process duel ┬─ several programs: measure's Comparison ─▶ versus
+//!       │                                         └─ one program: one series ────────────────▶ single
+//!       └─▶ suite ────▶ timing's Suite ──────────────────────────────────────────────────────▶ suite
+//!
+//! versus, single, suite ─▶ causes (outliers, periods, lost time) ─▶ Report ─▶ text · JSON · … · each time
 //! ```
 //!
-//! A *duel* runs programs by turns, in random order. The result of a benchmark is a [`report::Report`],
-//! which `versus`, `single` or `suite` fills. It contains all verdicts before `text` prints it.
+//! In the diagram, `experiment`, `measure` and `timing` are crates; other names in lower case are files here.
+//! A *duel* runs programs by turns, in random order. The result of a benchmark is a [`report::Report`], which
+//! `versus`, `single` or `suite` fills. It contains all verdicts before `text` prints it.
 //!
 //! The report goes to standard output. Progress, warnings about input and the message of a failed
 //! `--fail-above` go to standard error; so does the report if a file is written to standard output ("-").

@@ -1,4 +1,4 @@
-//! Runs a benchmark of one program alone, or of several programs by turns.
+//! Prepares the programs of a benchmark, and passes them to `single.rs` (one program) or `versus.rs`.
 
 use super::args::{Bench, Metric};
 use super::chosen::{Chosen, found, split};

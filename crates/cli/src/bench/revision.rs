@@ -2,8 +2,8 @@
 //!
 //! The revision is checked out into its own git work tree in the temporary folder. The work tree is removed
 //! at the end, even after a failure. The build command runs in both trees, so that both programs are built in
-//! the same way. The other program is the file at the same path in the other tree. Both programs run in the
-//! current directory of this command, and so read the same data.
+//! the same way. The program to compare with is the file at the same path in the other tree. Both programs
+//! run in the current directory of this command, and so read the same data.
 
 use super::chosen::Chosen;
 use crate::failure::Failure;

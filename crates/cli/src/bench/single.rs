@@ -1,7 +1,7 @@
 //! The benchmark of one program: its time without disturbances by the machine, and those disturbances.
 //!
-//! The program is timed as if it were three programs by turns, and so is compared with itself. The
-//! difference found is the noise of this machine.
+//! The program runs as all three arms of a duel, so it is timed in the same way as in a comparison. The runs
+//! of all three arms form one series.
 
 use super::args::{Bench, Metric};
 use super::causes::subject;

@@ -5,10 +5,11 @@
 //!        A' B A   B A A'   A A' B   …       A A' B   B A' A   …
 //! ```
 //!
-//! A and B are programs; A' is the control, program A once more. In each round, each of them runs once.
-//! More programs only lengthen the rounds. Each ratio is formed within a round and has the same control.
+//! A and B are programs; A' is the control, program A once more. In each round, each of the three runs once.
+//! More programs lengthen the rounds. All ratios are formed within rounds and share this control.
 //!
-//! A sixth of the time is for a second order. If a round is too long for that, a note replaces it.
+//! A sixth of the time is for rounds in a second order, to check if the ratios depend on the order. If a
+//! round is too long for that, the report has a note instead of the check.
 
 use super::args::{Bench, Metric, TIME_MAX};
 use super::causes::subject;

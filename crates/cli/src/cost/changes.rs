@@ -1,11 +1,11 @@
 //! Changes of operations' counts and times between two saved runs of `vellum cost`.
 //!
-//! Operations that became slower come first, and operations that became faster last. Operations with noisy
-//! or missing times are ordered by their counts, which are exact.
+//! Operations that now take more time in total come first, and those that take less come last. An operation
+//! with a noisy or missing time is placed by its count, which is exact.
 //!
-//! A change of time is noise if it is within two standard errors of both runs' timings. If the counts are
-//! equal, it is also noise if the mean changed by less than three times the drift. The drift is the median
-//! change of the means of all operations with equal counts. Three medians are two standard deviations.
+//! A change of total time is noise if it is within two standard errors. If the counts are equal, it is also
+//! noise if the mean changed by at most three times the drift. The drift is the median size of that change
+//! over all operations with equal counts. Three such medians are about two standard deviations.
 
 use super::json::SCHEMA;
 use super::words::labelled;

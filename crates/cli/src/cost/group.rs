@@ -1,6 +1,6 @@
-//! The sum of several operations in a report of `vellum cost`: count, bytes and times.
+//! Sums items of a report of `vellum cost` (each the operations of one kind and cause): count, bytes, times.
 //!
-//! The mean time is weighted by the exact counts of the items; the extremes are those of all items.
+//! Each item's mean time is weighted by the item's exact count. Minimum and maximum are over all items.
 
 use vellum_cost::Item;
 use vellum_measure::Stat;

@@ -1,6 +1,6 @@
 //! The report of `vellum cost` as JSON, schema `vellum.cost/1`; docs/cost.md documents each field.
 //!
-//! Names are stable; fields may be added. Times are in nanoseconds, without the cost of taking them.
+//! Names are stable; fields may be added. Times are in nanoseconds; the clock's own cost is subtracted.
 
 use super::observed::Observed;
 use crate::document::{Document, Head, place};

@@ -1,4 +1,4 @@
-//! Columns and names of operations, as both the annotated source and the tables of sums show them.
+//! Formats columns and names of operations, for the annotated source and for the tables of sums.
 
 use vellum_measure::{Stat, Unit};
 use vellum_report::units::{self, size};

@@ -1,4 +1,4 @@
-//! Rows of `vellum doctor`: the files that this command needs, and the architectures that they are for.
+//! Rows of `vellum doctor`: libraries and companion programs of this command, and support for i386 programs.
 
 use super::row::{Row, Section, State};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Rows of `vellum doctor`: memory features of this kernel, each tested by the runtime's own calls.
+//! Rows of `vellum doctor`: memory features of this kernel, each tested by the calls that Vellum itself uses.
 
 use super::row::{Row, Section, State};
 use crate::run::store;

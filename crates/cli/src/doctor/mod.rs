@@ -1,11 +1,11 @@
 //! `vellum doctor`: lists the features that this kernel, container and privilege allow.
 //!
 //! ```text
-//! libraries · memory · limits · watching · timings ─▶ Report { Row … Row } ─▶ shown · JSON
+//! libraries · memory · limits · watching · timings ─▶ Report { Row … Row } ─▶ shown (text) · JSON
 //! ```
 //!
-//! Each row uses the call or file by which the rest of Vellum detects the feature; a separate test could
-//! disagree. The machine is not changed, except for a cgroup that exists for a moment.
+//! The modules on the left detect each feature by the call or file that the rest of Vellum uses; a separate
+//! test could disagree. The machine is not changed, except for a cgroup that exists for a moment.
 
 mod libraries;
 mod limits;

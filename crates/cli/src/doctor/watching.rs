@@ -1,4 +1,4 @@
-//! Rows of `vellum doctor`: ways to observe page references, the list that `vellum watch --sources` prints.
+//! Rows of `vellum doctor`: ways to observe which pages a program uses (see `vellum watch --sources`).
 
 use super::row::{Row, Section, State};
 use vellum_reference::{Availability, SourceKind, has_soft_dirty};

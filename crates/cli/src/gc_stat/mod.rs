@@ -1,13 +1,13 @@
 //! `vellum gc-stat`: statistics of the collector in a running process, or in a program that it starts.
 //!
 //! ```text
-//! PID      ─▶ the process's memory (process::Counters) ┐
-//! -- prog  ─▶ a board of its own, library preloaded ───┴▶ Account ─▶ rows · a summary · JSON
+//! PID      ─▶ counters in the process's memory (process::Counters) ┐
+//! -- prog  ─▶ counters in a shared file (board) ───────────────────┴▶ Account ─▶ rows · summary · JSON
 //! ```
 //!
 //! A running process is not stopped and need not cooperate: a sample reads two kilobytes of its memory. A
-//! program that `gc-stat` starts publishes its counters in a shared file, the *board*. It keeps its input,
-//! output and exit status, so the report goes to standard error.
+//! program that `gc-stat` starts gets the library preloaded, and publishes its counters in the shared file.
+//! The program's input, output and exit status are unchanged, so the report goes to standard error.
 
 use crate::failure::Failure;
 use crate::gc_account::Account;

@@ -1,13 +1,12 @@
-//! `vellum govern`: runs the jobs of a table under one memory budget, each with the memory that it needs.
+//! `vellum govern`: runs several programs (jobs) under one memory budget, by turns if they do not all fit.
 //!
 //! ```text
 //! jobs.toml ─▶ Config ─▶ Governor ─▶ step, step, … ─▶ events and state, as lines or as JSON
-//!   --check:  ends here
-//! --recover:  undoes the changes of a governor that was killed together with its guardians, and ends
 //! ```
 //!
-//! The command ends when all jobs have ended, or at a stop signal (Ctrl-C, SIGTERM). After a signal the
-//! jobs continue to run.
+//! With `--check`, the command only reads and checks the table of jobs. With `--recover`, it only undoes the
+//! changes of a governor that was killed together with its guardians (processes that resume suspended jobs).
+//! Otherwise it ends when all jobs have ended, or at a stop signal, after which the jobs continue to run.
 
 use crate::failure::Failure;
 use crate::{jobs_table, screen};

@@ -1,4 +1,4 @@
-//! The growth of the memory that each line holds: between two moments of a process, or two saved profiles.
+//! Shows the growth of the memory that each source line holds, between two moments or two saved profiles.
 
 use super::args::{Format, Heap};
 use super::json::SCHEMA;

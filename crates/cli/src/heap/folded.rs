@@ -1,4 +1,4 @@
-//! Writes folded stacks for flame graph tools: one line per stack, its functions (outermost first) and a sum.
+//! Writes folded stacks for flame graph tools: each line has a stack's functions, outermost first, and a sum.
 
 use super::args::When;
 use super::observed::{Stacked, names};

@@ -2,8 +2,8 @@
 //! `profile.proto`, compressed by gzip.
 //!
 //! This file implements only the needed part of the protocol buffers encoding
-//! (<https://protobuf.dev/programming-guides/encoding/>): numbers of variable length, and fields with a
-//! length. Samples have six values; the first four are those of Go's heap profiles.
+//! (<https://protobuf.dev/programming-guides/encoding/>): integers of variable length, and fields that begin
+//! with their length. Samples have six values; the first four are those of Go's heap profiles.
 
 use super::observed::{Level, Observed, blocks};
 use flate2::Compression;

@@ -1,6 +1,6 @@
-//! Explains why a process's resident memory exceeds its blocks in use. Three tables show resident memory by
-//! kind, free memory on the pages of blocks in use by size class, and the lines whose blocks keep it
-//! resident.
+//! Explains why a process's resident memory exceeds its blocks in use. The first table divides resident
+//! memory by kind. The second shows, for each size class, the free memory that shares pages with blocks in
+//! use. The third lists the source lines that allocated these blocks.
 
 use super::observed::Observed;
 use crate::named::name;

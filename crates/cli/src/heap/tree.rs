@@ -1,11 +1,11 @@
 //! Merges stacks into a tree: the boxes of a flame graph, and the callers below each line of a table.
 //!
-//! Branches below a share of the total are left out. A function and its only significant caller share a line:
+//! Branches with few bytes are left out. A function and its only significant caller share a line:
 //!
 //! ```text
-//! site            30.0 MiB
-//!   ← a ← b                    each has one caller, so the figures are those of `site`
-//!     ← c         20.0 MiB
+//! site            30.0 MiB     the source line that allocated
+//!   ← a ← b                    a called it, and b called a; each is the only caller, so 30.0 MiB too
+//!     ← c         20.0 MiB     c and d called b
 //!     ← d ← main  10.0 MiB
 //! ```
 

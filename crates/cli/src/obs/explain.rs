@@ -4,8 +4,8 @@
 //! x.obs ─▶ Filter ─▶ explain, series by series ─▶ causes and periods: tables │ JSON
 //! ```
 //!
-//! The columns of a series determine the possible explanations. Start times show periods; page faults,
-//! context switches and CPU time show causes. A missing explanation is reported with its column.
+//! The columns of a series determine the possible explanations. Start times show periodic disturbances; page
+//! faults, context switches and CPU time show causes. The report notes which explanations are missing.
 
 use super::status;
 use crate::accounts::{BEAT_HEADS, Beats, LOSS_HEADS, Losses, share, sought};

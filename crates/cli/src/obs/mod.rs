@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! obs grep PATTERN ─┐
-//! obs cut RANGES   ─┼─▶ Input (observations) ─▶ Filter (measure) ─▶ lines │ JSON
+//! obs cut RANGES   ─┼─▶ Input (observations.rs) ─▶ Filter (vellum-measure) ─▶ lines │ JSON
 //! obs stat         ─┤                                 ├──────────▶ stat: table │ lines │ JSON
 //! obs explain      ─┘                                 └──────────▶ explain: tables │ JSON
 //! ```
 //!
-//! Lines are read and written one series at a time, and may have any length. JSON is written at the end.
+//! Series are read and written one at a time, as lines of any length. JSON is written at the end.
 //!
 //! Exit statuses are those of grep(1): 0 if anything was written, 1 if nothing was; 125 after a failure.
 //!
-//! Source: Bates's `bgrep` and `bcut`, and the summaries that his `bench` prints by default.
+//! Source: `bgrep`, `bcut` and `bench` in Bates 1999, "Reliable Benchmarking with Limbo on Inferno".
 
 mod explain;
 mod stat;

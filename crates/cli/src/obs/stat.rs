@@ -1,14 +1,14 @@
 //! `vellum obs stat`: the statistics of each series, as a table for people, or as lines or JSON for programs.
 //!
 //! ```text
-//! BASE:summary:Sample::Time:us 1000 486 402 9053 499         --to lines: the paper's format
+//! BASE:summary:Sample::Time:us 1000 486 402 9053 499         --to lines: the format of Bates 1999
 //!
-//! name      n    mean     min      max     std     p10       --to table: scaled, on terminals
+//! name      n    mean     min      max     std     p10       --to table: in scaled units
 //! BASE  1,000  486 µs  402 µs  9.05 ms  499 µs  410 µs
 //! ```
 //!
-//! Layers of outliers can be removed first; `n` then shows how many observations are left, and the total. A
-//! summary in the input is shown unchanged; it contains no observations, so its `p10` is missing.
+//! `-o` first removes a layer of outliers (beyond mean ± 2 standard deviations): `n` is then "990 of 1,000".
+//! A summary in the input is shown unchanged. It has no observations, and so no `p10` (10 % quantile).
 
 use super::status;
 use crate::failure::Failure;

@@ -4,8 +4,8 @@
 //! Input ─▶ Filter ─▶ series ─▶ explain (causes) ─▶ report::plot ─▶ terminal │ SVG
 //! ```
 //!
-//! Source: Bates's `plot`, with its options `-o` (remove an outlier layer), `-p` (the kind of plot) and `-z`
-//! (an axis from zero).
+//! Source: `plot` of Bates 1999, "Reliable Benchmarking with Limbo on Inferno". Its options are `-o` (remove
+//! a layer of outliers), `-p` (the kind of plot) and `-z` (an axis from zero).
 
 use crate::explain::explain;
 use crate::failure::Failure;

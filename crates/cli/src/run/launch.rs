@@ -1,8 +1,8 @@
 //! Runs the command of `vellum run` once, and measures it.
 //!
-//! A [`Plan`] is made once: the program's file, the library, and whether it can be preloaded into the
-//! program. [`Plan::launch`] then runs the program, on Vellum or without, and returns the observations. The
-//! file of the program's counters (the board) is always removed before it returns.
+//! A [`Plan`] has the program's file, Vellum's library, and whether the library can be preloaded into the
+//! program. [`Plan::launch`] runs the program, on Vellum or without, and returns the observations. The
+//! program's counters are in a temporary file (the board), which is always removed before `launch` returns.
 
 use super::args::Run;
 use super::live::Live;

@@ -11,10 +11,10 @@
 //! The line is drawn only under these conditions:
 //!
 //! - The run has lasted [`LIVE_AFTER`].
-//! - Standard error is a terminal in line mode, and this command is in its foreground. A program that
-//!   switched the mode, such as an editor, draws the whole screen.
-//! - If the program's output goes to the same terminal, the job has made no write call for [`QUIET`],
-//!   according to `/proc/PID/io`. If that file cannot be read, there is no line.
+//! - Standard error is a terminal in line mode, and this command is in its foreground process group. A
+//!   program that switched the mode, such as an editor, draws the whole screen.
+//! - If the program's output goes to the same terminal, the program and its children have made no write call
+//!   for [`QUIET`], according to `/proc/PID/io`. If that file cannot be read, there is no line.
 
 use crate::screen;
 use rustix::fs::fstat;

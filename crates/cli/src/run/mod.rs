@@ -1,11 +1,11 @@
-//! `vellum run`: runs a program on Vellum once, and reports on it.
+//! `vellum run`: runs a program on Vellum once, and reports on it. The diagram names files of this folder:
 //!
 //! ```text
-//! args ─▶ launch ──▶ process             starts the command once, and waits for it
+//! args ─▶ launch                         starts the command once, and waits for it
 //!          │  ╲
 //!          │   live · working_set        during the run: the status line, the pages referenced
 //!          ▼
-//!        gather ─▶ report (JSON) ─▶ shown, plots ─▶ text · page
+//!        gather ─▶ report (JSON) ─▶ shown, plots ─▶ text · HTML page
 //! ```
 
 pub(crate) mod args;

@@ -1,4 +1,4 @@
-//! The text of a report of `vellum run`: a dozen lines on a terminal, all with `--verbose` and as HTML.
+//! The text of a report of `vellum run`: a dozen lines by default, all lines with `--verbose` and as HTML.
 //!
 //! Lines about events that did not happen are left out, unless their absence is important.
 

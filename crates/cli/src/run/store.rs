@@ -1,8 +1,8 @@
 //! Checks that the pager can create its store (the file that it pages to) in a directory. The check runs
-//! before the program, which would otherwise run unpaged; `vellum doctor` checks the default directory.
+//! before the program, which would run unpaged without a store; `vellum doctor` checks the default directory.
 //!
-//! The runtime creates its store with the first paged block. The check creates a file without a name in the
-//! same directory, and reserves space for it as the pager does.
+//! The runtime creates its store with the first paged block. The check creates an unnamed temporary file in
+//! the same directory, and reserves space for it as the pager does.
 
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;

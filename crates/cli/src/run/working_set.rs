@@ -1,10 +1,10 @@
-//! The working set of a program under `vellum run`, which a separate thread observes for the report.
+//! Observes the working set (memory used within a time window) of a program under `vellum run`.
 //!
-//! The thread sleeps between samples. Sampling begins after [`BEGIN_AFTER`], so that short programs are not
-//! disturbed. The thread costs at most [`BUDGET`]; the sampler of resident memory has the rest of one
-//! percent.
+//! A thread takes samples, and sleeps between them. Sampling begins after [`BEGIN_AFTER`], so that short
+//! programs are not disturbed. The thread uses at most [`BUDGET`] of the program's CPU time; the thread that
+//! samples resident memory may use the rest of one percent.
 //!
-//! S (the cost of a fault) is measured after the program has ended, and only if there is a curve.
+//! S (the cost of a fault) is measured after the program has ended, and only if there is a working-set curve.
 
 use crate::working_set_text::too_short;
 use serde::Serialize;

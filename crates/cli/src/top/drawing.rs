@@ -1,7 +1,7 @@
-//! Draws the screen of `vellum top`: sum over all jobs, table, history and advice of the chosen job.
+//! Draws the screen of `vellum top`: a sum over all jobs, the table of jobs, and details of the chosen job.
 //!
 //! ```text
-//! ┌ sum: memory of budget, stalls ──┐
+//! ┌ sum: memory of budget, stalls ──┐  stalls: time in which tasks waited for memory
 //! │ table: the columns that fit     │
 //! │ chosen job: words │ chart       │  if the screen has enough lines
 //! └ keys ───────────────────────────┘

@@ -1,4 +1,4 @@
-//! The cells of a screen: characters with a style, and curves of braille dots, eight in each cell.
+//! The character cells of a screen: text with a style, and curves of braille dots, eight dots to a cell.
 //!
 //! Parts of a drawing outside the screen are clipped.
 

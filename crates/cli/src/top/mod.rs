@@ -1,4 +1,4 @@
-//! `vellum top`: shows the state of a governor's jobs, redrawn each period.
+//! `vellum top`: shows the state of the jobs of a running `vellum govern`, redrawn each period.
 //!
 //! ```text
 //! state socket ─ lines of JSON ─▶ states ─┬─▶ terminal: view (user's choices, history) ─▶ drawing ─▶ screen

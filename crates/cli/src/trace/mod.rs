@@ -5,7 +5,8 @@
 //!                     └─▶ --save: the same references as a page trace
 //! ```
 //!
-//! The file is read once, as a stream. Memory holds a table of the pages that occur in it, never the trace.
+//! Intervals are the times between two references to a page. The file is read once, as a stream. Memory holds
+//! a table of the pages that occur in the trace, never the trace itself.
 
 mod args;
 mod read;

@@ -1,7 +1,7 @@
 //! Reads a reference trace in one pass, for `vellum trace`.
 //!
 //! Invariant: nothing is skipped silently. The first bad lines are reported one by one; all bad lines are
-//! counted. A page trace that is cut off, because its writer was killed, is used up to its end, with a note.
+//! counted. If a killed writer left a truncated page trace, its complete part is used, with a note.
 
 use super::args::TraceArgs;
 use crate::failure::Failure;

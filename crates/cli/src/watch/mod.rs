@@ -1,15 +1,15 @@
-//! `vellum watch`: measures the working set of a program that already runs.
+//! `vellum watch`: measures the working set (memory used within a time window) of a running program.
 //!
 //! ```text
 //! args ─▶ subject ─▶ Watcher ─▶ Frame ─┬─▶ view      redrawn on a terminal, else a line each time
 //!                                       ├─▶ record    a file to show later
 //! FILE ─▶ record ──────────────────────▶└─▶ JSON      standard output
 //! ```
-//! A frame is the state of the watch at one moment. With `--prove`, `prove` reclaims the cgroup's memory,
-//! counts the faults, and corrects the curve.
+//! The subject is the watched program; a frame is the state of the watch at one moment. With `--prove`,
+//! `prove` reclaims memory of the program's cgroup, counts the faults, and corrects the curve.
 //!
-//! One thread does all of this, and sleeps until the next sample or the next report. A signal may end it at
-//! any moment: nothing stays set in the watched program, and every line of a record is complete.
+//! One thread does all of this, and sleeps between samples and reports. A signal may end the command at any
+//! moment: nothing stays set in the watched program, and every line of a record is complete.
 
 mod args;
 mod prove;

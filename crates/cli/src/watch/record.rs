@@ -1,7 +1,7 @@
-//! Writes and reads the record of a watch: a header, then a line for each frame, all as JSON.
+//! Writes and reads the record of a watch as JSON: a header, then a line for each frame (state at a moment).
 //!
-//! Each line is written with one call, so a record is readable up to a crash or a full disk. An incomplete
-//! last line is skipped by the reader, and reported.
+//! Each line is written with one call, so a crash or a full disk loses later lines only. An incomplete last
+//! line is skipped by the reader, and reported.
 
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! `vellum heap` on garbage-collected heaps. Until a collection frees an object, the line that allocated it
-//! is listed, under each collector plan (by its number in the header). Also programs that need a collector.
+//! Tests of `vellum heap` on garbage-collected heaps, under each collector plan (0 to 2, see `vellum_gc.h`).
+//! A source line holds its objects until a collection frees them. Some programs here need a collector.
 
 use crate::common::held::{amounts, heap, linked, profiled};
 use crate::common::{out, said, text};

@@ -1,4 +1,4 @@
-//! The HTML pages of `vellum heap` and `vellum run --heap`, and pictures of them by a headless browser.
+//! Tests of the HTML pages of `vellum heap` and `vellum run --heap`, also in pictures by a headless browser.
 
 use crate::common::browser::{browser, draw, pictures};
 use crate::common::held::{SOURCES, compiled, heap, is_built, runtime};

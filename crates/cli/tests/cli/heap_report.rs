@@ -1,4 +1,4 @@
-//! The report of `vellum heap`: allocating source lines, filters, and notes on missing data.
+//! Tests of the report of `vellum heap`: allocating source lines, filters, and notes on missing data.
 
 use crate::common::held::{compiled, heap, profiled};
 use crate::common::{VELLUM, exits, has, report, said, text};

@@ -1,5 +1,5 @@
 //! Tests of installations and packages, which the repository's scripts make from the output of `./build`.
-//! Each test uses one in a temporary folder, and uninstalls it.
+//! Each test works in a temporary folder.
 
 use crate::common::{out, said, text};
 use std::fs;

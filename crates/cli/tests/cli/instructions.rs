@@ -1,4 +1,4 @@
-//! `vellum bench --metric instructions`: counts by valgrind, which are the same on every machine, and the
+//! Tests of `vellum bench --metric instructions`: counts by valgrind (the same on every machine), and the
 //! message on processors without a counter of instructions.
 
 use crate::common::{VELLUM, exits, has, out, refused, report, said, text, vellum};

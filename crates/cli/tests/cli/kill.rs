@@ -3,12 +3,10 @@
 //!
 //! A guardian is a small process that continues stopped jobs if the governor dies. Each test starts a
 //! governor whose jobs need more memory than there is, so they take turns; one job forks all the time. Some
-//! milliseconds after the governor has suspended a job, one of four sets of processes is killed:
+//! milliseconds after the governor has suspended a job, a test kills one of these sets of processes:
 //!
-//! ```text
-//! the governor · a guardian · the governor and a guardian · the governor and both guardians
-//!                                                   └▶ `vellum govern --recover`, or the next governor
-//! ```
+//! - the governor, a guardian, or both: the remaining processes must resume the jobs;
+//! - the governor and both guardians: `vellum govern --recover`, or the next governor, must resume them.
 //!
 //! The seed is printed; VELLUM_KILLS sets the number of moments of each kind.
 

@@ -1,5 +1,5 @@
-//! Tests that `libgc.so.1` keeps the guarantees of `gc.h`: exported names, headers, and C programs that
-//! check them. `lab/stress` tests programs that others wrote for libgc, and random collections for minutes.
+//! Tests that `libgc.so.1` keeps the guarantees of `gc.h`: exported names, headers, and C programs that check
+//! them. Longer tests are in `lab/stress`: existing programs for libgc, and collections at random moments.
 
 use crate::common::{VELLUM, has, said, text};
 use crate::libgc_programs::{

@@ -1,4 +1,4 @@
-//! `vellum obs`: selected parts of observation files (saved timings), and their statistics.
+//! Tests of `vellum obs`: selected parts of observation files (saved timings), and their statistics.
 
 use crate::common::{self, VELLUM, exits, files, out, refused, said, text};
 use serde_json::Value;

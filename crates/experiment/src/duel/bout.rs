@@ -1,4 +1,4 @@
-//! A running duel in this process: calls the operations by turns, and stores the times.
+//! Runs a duel in this process: calls the two operations by turns, and stores their times.
 
 use super::{Duel, DuelOptions, ROUNDS_MAX, ROUNDS_MIN, Raw};
 use crate::arms::{ARMS, thing_of};

@@ -7,19 +7,20 @@
 //!             └────── A against B: the ratio
 //! ```
 //!
-//! Influences slower than a round (frequency, neighbours, the speed of the machine) affect all three arms
-//! alike and leave their ratios unchanged. Effects of one arm on the next fall on each arm equally often. The
+//! Slow influences (clock frequency, other load on the machine) affect all three arms of a round alike and
+//! leave their ratios unchanged. Effects of an arm on the next one fall on all arms equally often. The
 //! remaining difference between A and A' is noise, and is printed beside every ratio.
 //!
 //! All arms are called at the same instruction, and A and A' through the same pointer. Otherwise the compiler
 //! would make two copies of A, and the difference between their addresses would be measured.
 //!
-//! Between the two clock readings of a timing, only the arm runs; between two arms, a few stores to prepared
-//! memory. Faults and switches are not counted: a system call beside each arm would disturb the measurement,
-//! above all of operations that allocate.
+//! Between the two clock readings of a timing, only the arm runs; between two arms, a few stores to memory
+//! prepared for them. Page faults and context switches are not counted: a system call beside each arm would
+//! disturb the measurement, above all of operations that allocate.
 //!
-//! Source: this project's measurements (random interleaving in pairs repeats fifty times better than any
-//! sequence). Bates times one operation at a time.
+//! Source: this project's measurements: operations interleaved at random and compared in pairs give fifty
+//! times more repeatable results than operations timed in sequence. Bates 1999, "Reliable Benchmarking with
+//! Limbo on Inferno", times one operation at a time.
 
 mod bout;
 

@@ -1,14 +1,14 @@
 //! Counts the instructions that a process and its children execute in user mode.
 //!
 //! ```text
-//! Hardware   event on this thread ─inherited─▶ child ─exec─▶ counts, as do its children ─▶ read at the end
-//! Valgrind   cachegrind ─▶ a file for each process, with a line "summary: N" ─▶ added up
+//! Hardware   counter of this thread ─▶ inherited by the child, counts from its exec on, also in its children
+//! Valgrind   cachegrind ─▶ a file for each process, with a line "summary: N" ─▶ sum of all files
 //! ```
 //!
 //! The processor's counter adds no time, but most virtual machines do not offer one. The alternative is
-//! Cachegrind without its caches, the fastest of valgrind's counting tools. A loop of 50 million instructions
-//! takes 0.42 s with it, 0.55 s with exp-bbv, 0.59 s with callgrind and 0.84 s with lackey. Valgrind's start
-//! takes 0.3 s of each.
+//! Cachegrind without its simulated caches, the fastest of valgrind's counting tools. A loop of 50 million
+//! instructions takes 0.42 s with it, 0.55 s with exp-bbv, 0.59 s with callgrind and 0.84 s with lackey. Each
+//! time includes 0.3 s for valgrind's start.
 //!
 //! Limits of valgrind: if a process executes another program (`exec`), its earlier instructions are not
 //! counted. If a forked child executes no program, its parent's earlier instructions are counted again.

@@ -10,18 +10,18 @@
 //! the result. This cost is subtracted only on request, because every start of a program includes it.
 //!
 //! The rules are those of a [duel](crate::duel) in one process: every program runs once in each round, and
-//! the first one also as the control A'. CPU time is the figure to trust: other programs on the machine
-//! change it ten times less than wall time.
+//! the first one also as the control A'. CPU time is more reliable than wall time: other programs on the
+//! machine change it ten times less.
 //!
 //! - Instructions can be counted as well as times ([`ProcessOptions::counter`]).
 //! - Commands that run before and after each run ([`ProcessOptions::prepare`],
 //!   [`conclude`](ProcessOptions::conclude)) are not timed.
 //!
-//! A process that fails is no measurement: the duel ends with its exit status and the last line of its
+//! A failed process gives no measurement: the duel ends with its exit status and the last line of its
 //! standard error, unless failures are ignored. With [`Output::Equal`] the duel also ends if two processes
 //! write different output, because they did not do the same work.
 //!
-//! Source: Bates times operations inside one system; comparing whole programs is ours.
+//! Source: ours. Bates 1999 (see [`crate::duel`]) times operations inside one system, not whole programs.
 
 mod error;
 mod instructions;

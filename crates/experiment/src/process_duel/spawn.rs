@@ -1,9 +1,9 @@
 //! Runs one process: spawns it without copying this one, waits for it, and reads its resource usage.
 //!
-//! Until it executes, the child of `posix_spawn` shares this process's memory (as with `vfork`). The time of
-//! a start therefore does not grow with this process's memory, and no page is copied afterwards. The clock is
-//! read just before `posix_spawn` and just after `wait4` returns. `wait4` also returns the kernel's account
-//! of the child's usage, to the microsecond.
+//! Until it calls `exec`, the child of `posix_spawn` shares this process's memory (as with `vfork`). The time
+//! of a start therefore does not grow with this process's memory, and no page is copied afterwards. The clock
+//! is read just before `posix_spawn` and just after `wait4` returns. `wait4` also returns the kernel's
+//! account of the child's usage, to the microsecond.
 
 use super::ProcessMetric;
 use std::ffi::{CString, OsStr, OsString};

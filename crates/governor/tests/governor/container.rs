@@ -1,7 +1,8 @@
 //! Tests of the governor in a container: a cgroup with a limit far below the machine's memory.
 //!
-//! The test starts this program again in a new cgroup of version 2 or 1, whichever can be made; the program
-//! governs two shells there. The limit is less than the reserve (memory to leave free) of the whole machine.
+//! The test starts its own program file again in a new cgroup, of version 2 or 1, whichever can be made. That
+//! process governs two shells. The limit is less than the reserve (memory to leave free) of the whole
+//! machine.
 
 use crate::jobs::{FOREVER, set};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Tests with real processes that fork, end, refuse to end, and grow, and of the governor's own end.
+//! Tests of the governor with real processes that fork, end, refuse to end, or grow; also of its own end.
 //!
 //! Jobs are shells. No test depends on how long something takes: deadlines only turn a hang into a failure.
 

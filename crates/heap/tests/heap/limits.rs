@@ -1,5 +1,5 @@
-//! Tests of refusals (limits, blocking regions, fields of other objects) and of state that ends with its
-//! thread.
+//! Tests of refused operations (at limits, in blocking regions, on fields of other objects) and of state that
+//! ends with its thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

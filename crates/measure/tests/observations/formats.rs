@@ -1,4 +1,4 @@
-//! Tests of the formats: written series are read back unchanged, and lines of Bates 1999 are read.
+//! Tests of the formats: series are written and read back unchanged; also, lines from Bates 1999 are read.
 
 use std::io::BufReader;
 

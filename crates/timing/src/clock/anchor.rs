@@ -1,9 +1,9 @@
 //! Anchors, which convert a clock's ticks to times of `CLOCK_MONOTONIC`.
 //!
-//! Observations' starts and collectors' marks are times of `CLOCK_MONOTONIC`; stamps come from faster clocks.
-//! An anchor is one instant on both clocks. Two anchors, before and after a series, determine every instant
-//! between. A rate measured beforehand would be wrong: the network time daemon steers `CLOCK_MONOTONIC` by up
-//! to 500 ppm (half a millisecond per second).
+//! Starts of observations and spans of collector work (marks) are times of `CLOCK_MONOTONIC`; clock readings
+//! (stamps) come from faster clocks. An anchor is one instant on both clocks. Every instant between two
+//! anchors, before and after a series, is interpolated. A rate measured beforehand would be wrong: the
+//! network time daemon steers `CLOCK_MONOTONIC` by up to 500 ppm (half a millisecond per second).
 
 use super::{Clock, monotonic_ns};
 

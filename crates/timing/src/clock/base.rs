@@ -8,12 +8,12 @@
 //! The loop only stamps and stores, into memory that was touched before. Its first iterations are discarded:
 //! they bring the code and the clock's page into the caches.
 //!
-//! Source: Bates, "The Measurement Process": 1000 empty timings, whose minimum is subtracted. Departure: the
-//! minimum is taken with the precision of the clock's step. Some processors advance their counter by many
-//! ticks at once, and make two readings between advances differ by a single tick. A timing of one step may
-//! then come out as one tick, or as a step less one tick. One such pair in a thousand would make the base
-//! random. Timings below half a step are therefore ignored, and the base is the most frequent of those within
-//! half a step above the smallest. All timings stay in the sample.
+//! Source: Bates 1999, section "The Measurement Process": 1000 empty timings, whose minimum is subtracted.
+//! Departure: the minimum is taken with the precision of the clock's step. Some processors advance their
+//! counter by many ticks at once (a step), but two readings within a step may still differ by one tick. A
+//! timing of one step may then come out as one tick, or as a step minus one tick. One such pair in a thousand
+//! would make the base random. Timings below half a step are therefore ignored, and the base is the most
+//! frequent of those within half a step above the smallest. All timings stay in the sample.
 
 use super::{Anchor, Clock, ClockError};
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! The clocks that give stamps (readings in ticks), the length of their ticks, and their resolution.
+//! Opens clocks and takes stamps (readings in ticks); finds the length of a clock's ticks and its resolution.
 //!
 //! ```text
 //!   Clock::open(kind) ──▶ Clock ── stamp() ─▶ ticks ── nanoseconds(ticks) ─▶ ns
@@ -15,9 +15,9 @@
 //! | `monotonic-raw` | about 25 ns | `CLOCK_MONOTONIC_RAW`, not steered |
 //! | `thread-cpu` | a system call | `CLOCK_THREAD_CPUTIME_ID`: stops while the thread does not run |
 //!
-//! Source: Bates, "Improving the Results", found that a stamp must be a builtin of a few instructions.
-//! Reading a stamp as text from a file took hundreds of microseconds and let the scheduler run other
-//! processes. The first four kinds make no system call.
+//! Source: Bates 1999, section "Improving the Results": reading the clock must take a few instructions. A
+//! stamp read as text from a file took hundreds of microseconds and let the scheduler run other processes.
+//! The first four kinds here make no system call.
 //!
 //! Invariants:
 //! - a [`Clock`] exists only if its kind can be trusted;

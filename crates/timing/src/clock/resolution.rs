@@ -14,8 +14,8 @@
 //! Rare values are dropped first: on a busy machine a stray reading can fall anywhere, and would widen the
 //! cluster beside it. The other values form clusters with their neighbours; the most frequent value of a
 //! cluster represents it. The step is the most frequent distance between neighbouring clusters, and between
-//! zero and the first one. The least distance would be wrong: rounding moves a cluster's value by one either
-//! way. If a cluster is wider than rounding explains, the clock takes every value, and its step is one tick.
+//! zero and the first one. The smallest distance would be wrong: rounding moves a cluster's value by one
+//! either way. If a cluster is wider than rounding explains, the clock takes any value: its step is one tick.
 //!
 //! Each process finds the step once for each kind of clock, so all clocks of a kind have the same step.
 

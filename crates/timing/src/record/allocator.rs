@@ -1,11 +1,11 @@
 //! Marks for Vellum's page layer: they show that it returned pages to the kernel during an observation.
 //!
-//! The page layer counts returned pages by reason, in a slot of counters that all code of the process can
-//! read (see `vellum-wire`). If a counter changed, the mark covers the whole observation, because counters
+//! The page layer counts returned pages by reason, in a set of counters that all code of the process can read
+//! (a *slot* of `vellum-wire`). If a counter changed, the mark covers the whole observation, because counters
 //! have no time.
 //!
-//! Under `vellum run` it is the slot of the library preloaded into this process, in the shared file of
-//! counters (board). Without a board it is the slot of the page layer linked into this program. If that layer
+//! Under `vellum run`, the preloaded library's slot is read, in the file of counters that all processes share
+//! (the *board*). Without a board, the slot of the page layer linked into this program is read. If that layer
 //! is not used, its counters do not change.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap};

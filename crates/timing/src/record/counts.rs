@@ -1,9 +1,9 @@
 //! The kernel's counts for one thread: faults, context switches, and the time it waited for a processor.
 //!
-//! They have two sources, with different costs. `getrusage(RUSAGE_THREAD)` is one call of a few hundred
-//! nanoseconds and has the counts. `/proc/thread-self/schedstat` has the time spent ready but not running, to
-//! the nanosecond, and takes three times as long. It is read only if a switch was counted: without a switch
-//! the thread cannot have waited.
+//! The counts come from two sources, with different costs. `getrusage(RUSAGE_THREAD)` is one call of a few
+//! hundred nanoseconds and returns faults and switches. `/proc/thread-self/schedstat` has the time spent
+//! ready but not running, to the nanosecond, and takes three times as long. It is read only if a switch was
+//! counted: without a switch the thread cannot have waited.
 //!
 //! The steal column of `/proc/stat` is too coarse for a single observation (steps of 10 ms, 10 µs to read).
 

@@ -8,9 +8,9 @@
 //!                       only this between the stamps
 //! ```
 //!
-//! Only the operation lies between the stamps. System calls (thread time, faults, switches) come before and
-//! after; inputs are made before, results are stored afterwards. [`Detail::Stamps`] makes no system calls,
-//! for operations that even a system call between observations would disturb.
+//! Only the operation lies between the stamps (clock readings). System calls (thread time, faults, switches)
+//! come before and after; inputs are made before, results are stored afterwards. [`Detail::Stamps`] makes no
+//! system calls, for operations that even a system call between observations would disturb.
 //!
 //! # Causes of a long observation
 //!
@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Checks of this rule: steal of 3 to 19 ms agrees with the steal column of `/proc/stat` to its step. The
-//! waiting time of preempted observations agrees with `wall − cpu` within 0.2 µs. Ordinary ticks (15 to 40
+//! waiting time of preempted observations agrees with `wall − cpu` within 0.2 µs. Timer interrupts (15 to 40
 //! µs) appear in both clocks, so their steal is zero.
 //!
 //! # Invariants
@@ -36,7 +36,7 @@
 //! - Observations contain the clock readings unchanged; bases (times of empty timings) are stored separately.
 //! - A recorder stays on the thread that made it: its counts are that thread's.
 //!
-//! Source: Bates times by two stamps and keeps every observation; the events during an observation are ours.
+//! Source: Bates 1999 times by two stamps and keeps every observation. Recording events with each is ours.
 
 mod allocator;
 pub(crate) mod counts;

@@ -1,17 +1,17 @@
 //! `vellum recommend kubernetes`: turns Prometheus' history into the status of VerticalPodAutoscalers.
 //!
 //! ```text
-//! Prometheus ─▶ Memory ──┐
+//! Prometheus ─▶ history ─┐
 //!                        ├─▶ status of each object (pure) ─▶ PATCH …/status, if anything changed
-//! API server ─▶ Object ──┘     target: finds its pods       on a conflict (409): reads the object again
-//!                              numbers: target and bounds
+//! API server ─▶ object ──┘     target.rs: finds its pods    on a conflict (409): reads the object again
+//!                              numbers.rs: recommended number and bounds
 //! ```
 //!
 //! Only objects whose `spec.recommenders` names [`RECOMMENDER`] are changed, and only their status.
 //!
-//! Invariants: nothing is written before the whole history was read. A target is below the largest
-//! recommendation only if the object's `maxAllowed` is. Unknown values leave the earlier numbers in place.
-//! Every patch names the version of the object that it was made for.
+//! Invariants: nothing is written before the whole history was read. A target (recommended number) is below
+//! the largest recommendation in the history only if the object's `maxAllowed` is. If values are unknown, the
+//! earlier numbers stay. Every patch names the version of the object that it was made for.
 //!
 //! Source: kubernetes/autoscaler, `vertical-pod-autoscaler`, API `autoscaling.k8s.io/v1`.
 

@@ -1,7 +1,8 @@
 //! Finds the pods of a workload by their names, as controllers form them.
 //!
-//! Labels exist only for running pods. Most of a workload's history is of pods that have ended: only their
-//! names remain. Pods are therefore always found by name, without permission to read pods or workloads.
+//! Labels exist only for running pods. Most of a workload's history is of ended pods, of which only the names
+//! remain. Pods are therefore always found by name, without permission to read pods or workloads. In the
+//! diagram, `xxxxx` is a random suffix, HASH a hash of the template, MINUTES the scheduled time in minutes.
 //!
 //! ```text
 //! Deployment, Rollout   NAME-HASH-xxxxx      StatefulSet           NAME-0
@@ -9,8 +10,8 @@
 //! ReplicationController, Job  NAME-xxxxx     CronJob               NAME-MINUTES-xxxxx, NAME-MINUTES-0-xxxxx
 //! ```
 //!
-//! Two workloads of a namespace can be confused in two cases only. Either one name is the other plus a
-//! hash (`web` and `web-5d4f8`), or both names are equal and their kinds name pods alike.
+//! Two workloads of a namespace can be confused in two cases only. Either one name is the other plus a hash
+//! (`web` and `web-5d4f8`), or both names are equal and their kinds form names of pods alike.
 //!
 //! Source: Kubernetes, `k8s.io/apimachinery/pkg/util/rand` (alphabets), `apiserver/pkg/storage/names`
 //! (five characters; longer names are cut to make room).

@@ -1,4 +1,4 @@
-//! Tests with an API server that refuses, conflicts, stalls or sends garbage, and with a fake Prometheus.
+//! Tests with a fake Prometheus and an API server that refuses, stalls, or sends conflicts or garbage.
 
 use super::*;
 use crate::common::node::until;

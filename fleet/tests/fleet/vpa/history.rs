@@ -1,4 +1,4 @@
-//! Tests of the history of a machine's units, from a Prometheus that fails in every way.
+//! Tests of reading the history of a machine's units from a Prometheus that fails in every way.
 
 use super::*;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Tests of watches on objects. The fake server ends them, drops versions, refuses and sends garbage.
+//! Tests of watches on objects. The fake server ends or refuses them, drops versions or sends garbage.
 
 use super::*;
 use crate::common::node::until;

@@ -1,8 +1,8 @@
-//! The table that compares Vellum's recommendation with three others: peak memory, the rule of the
-//! Kubernetes recommender, and a loop like Senpai's (`rivals`).
+//! The table that compares Vellum's recommended memory limit with three others: the program's peak memory,
+//! the Kubernetes recommender's rule, and that of a loop like Meta's Senpai (`rivals.rs` has both).
 //!
-//! They are compared at equal cost: if a rival's limit slows a program by more than allowed, the program's
-//! peak memory takes the place of that limit.
+//! Limits are compared at equal cost: a limit that slows a program by more than allowed is replaced by the
+//! program's peak memory.
 
 use super::COST_MAX;
 use super::run::Took;

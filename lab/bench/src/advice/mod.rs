@@ -6,15 +6,16 @@
 //!                                                  the rivals' limits (rivals), in random order
 //! ```
 //!
-//! Each program (`program`) is a widely used one. It runs once for a recommendation, then under that limit
-//! and others. A right limit hardly slows it, and two thirds of the limit clearly do.
+//! Each program (`program.rs`) is a widely used one. It runs once for a recommendation, then under these
+//! limits. Rivals' limits are those that other tools would set (`rivals.rs`); A/A shows the noise. A right
+//! limit hardly slows the program; two thirds of it clearly do.
 //!
 //! - On a zram disk, paging costs only CPU time. The cost of a limit is therefore the program's CPU time,
 //!   user and system, which other programs on the machine disturb less than wall time.
 //! - A run that takes `LONGEST` times its unlimited wall time is stopped; its CPU time until then is a
 //!   lower bound.
-//! - The section needs root, zram and a memory cgroup. It removes device and cgroups at its end, also
-//!   after a signal.
+//! - The section needs root, zram and a memory cgroup. It removes the device and the cgroups at its end,
+//!   also after a signal.
 
 mod beside;
 pub(crate) mod program;

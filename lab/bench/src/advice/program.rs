@@ -1,8 +1,8 @@
 //! The programs of section `advice`, and their input files.
 //!
-//! They are programs of the distribution. Their inputs are generated for each run and are the same on
-//! every machine. Their uses of memory differ: a table traversed again and again, a table that grows until
-//! the end, phases, a compiler, streams of files.
+//! They are programs from the distribution's packages. Their inputs are generated for each run and are the
+//! same on every machine. Their uses of memory differ: a table traversed again and again, a table that
+//! grows until the end, phases, a compiler, streams of files.
 
 use std::ffi::OsString;
 use std::fs::File;

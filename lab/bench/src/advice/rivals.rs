@@ -1,15 +1,15 @@
-//! Two other ways to choose a memory limit: the rule of the Kubernetes recommender, and a loop like Senpai's.
+//! Two other ways to choose a memory limit: the Kubernetes recommender's rule, and a loop like Meta's Senpai.
 //!
 //! | name | recommended limit | source |
 //! | --- | --- | --- |
 //! | recommender | the 90th percentile of usage plus 15 % | the vertical pod autoscaler's documentation |
-//! | Senpai-like | usage under a loop that reclaims while tasks hardly stall | Weiner et al., TMO, 2022 |
+//! | Senpai-like | usage while a loop reclaims memory until tasks begin to stall | Weiner et al., TMO, 2022 |
 //!
 //! Departures:
 //! - The recommender's percentile covers one run, sampled twenty times a second, instead of days.
-//! - Senpai reclaims every six seconds, in proportion to how far the pressure is below its target.
-//!   Programs that run for seconds need steps of tenths of a second.
-//! - Cgroups of version 1 report no pressure: major faults times S (the delay of a fault) replace it.
+//! - Senpai reclaims every six seconds, in proportion to how far the pressure is below its target. The
+//!   programs here run for seconds only, so the loop here reclaims every tenth of a second.
+//! - Cgroups of version 1 report no pressure. It is estimated as major faults times the delay of a fault.
 
 use std::time::{Duration, Instant};
 use vellum_campaign::confine::Group;

@@ -1,17 +1,17 @@
-//! Section `gc` of the benchmark: Vellum's collector against libgc, in the programs of `lab/papers/clients/`.
+//! Section `gc` of the benchmark: Vellum's collector against libgc, on programs of `lab/papers/clients/`.
 //!
 //! The other sections measure malloc; this section measures garbage collection. `vellum papers smith`
-//! measures larger programs of the same folder; both use [`Workshop`] to build them. Each cell is one
-//! program. Its arms are the collectors: libgc and each of Vellum's plans, each twice as a control.
+//! measures larger programs of the same folder; both use [`Workshop`] to build them. Each *cell* is one
+//! program. Its *arms* are the collectors: libgc and Vellum's *plans* (algorithms), each twice as a control.
 //!
 //! ```text
 //! Workshop ──▶ cells: short, trees, lists, whole heaps, slices, markers
 //!    ──▶ Campaign ──▶ sheets ──▶ tables, with a target for each judged plan
 //! ```
 //!
-//! Both collectors have their best settings: allocation inlined, interior pointers off in the heap, one
-//! marker. Most users of libgc call `GC_MALLOC` instead; libgc called that way has its own column, which
-//! is not judged. The section runs only if named (`--only gc`, or a cell of it).
+//! Both collectors have their best settings: allocation inlined, no interior pointers within the heap, one
+//! marking thread. Most users of libgc call `GC_MALLOC` instead of inlining allocation. libgc called in this
+//! way has a column that has no target. The section runs only if named (`--only gc`, or a cell of it).
 
 mod ways;
 

@@ -1,11 +1,11 @@
-//! Cells that compare several ways of collecting, in one program each, with Vellum's mark-sweep plan and
-//! libgc.
+//! Cells that compare ways to collect: in slices or at one go, and by one or several threads. Each cell is
+//! one program, run with Vellum's mark-sweep collector and with libgc.
 //!
-//! - *Slices*: binary trees are built beside 64 MiB that stay live, with whole collections or slices of 1
-//!   ms. A pause is the CPU time that one allocation's slow path took in its own thread; wall time would
-//!   include other programs. All arms pay alike for reading that clock.
-//! - *Parallel*: 128 MB of a live tree are collected ten times, by one marker and by two. Wall times are
-//!   valid only while a second processor is free; CPU times always are.
+//! - *Slices*: binary trees are built beside 64 MiB that stay live. A collection runs at one go or in
+//!   slices of 1 ms. A pause is the CPU time that one allocation's slow path took in its own thread; wall
+//!   time would include other programs. Reading that clock costs the same in all runs.
+//! - *Parallel*: 128 MB of a live tree are collected ten times, by one marking thread and by two. Wall
+//!   times are valid only while a second processor is free; CPU times always are.
 
 use super::{CPU, LIVE_OBJECT, PEAK, cell, name};
 use crate::suite::table;

@@ -1,8 +1,8 @@
-//! Checks how exact the figures of `vellum heap` are, with programs that allocate the same in every run.
-//! Each is profiled twice: once with every block, then by samples.
+//! Checks how exact the figures of `vellum heap`, the heap profiler, are. Programs that allocate the same
+//! in every run are profiled first with every block recorded, then by samples.
 //!
-//! With a sample for every byte, every block is recorded as it is, so sums and lines are exact. The bytes
-//! ever allocated are compared by source line, for lines with at least 1 % of all bytes.
+//! With one sample per byte, every block is recorded, so the sum and the bytes of each source line are exact.
+//! The bytes allocated in the whole run are compared by line, for lines with at least 1 % of all bytes.
 
 use super::tools::profile;
 use crate::programs::program::Ready;

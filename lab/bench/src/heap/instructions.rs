@@ -1,9 +1,9 @@
-//! The cost of a heap profile in instructions, counted by callgrind in programs with little work. Other
-//! programs on the machine do not change this count.
+//! Measures the cost of a heap profile in instructions, which callgrind counts. The programs run with
+//! small inputs. Other programs on the machine do not change this count.
 //!
-//! valgrind cannot run Vellum's background thread (`helper`), so it is switched off. The library also
-//! detects valgrind by the name of its preloaded libraries and then passes all requests to the C library.
-//! The run therefore uses a copy of the library in which that name is altered.
+//! valgrind cannot run Vellum's background thread (`helper`), so the thread is switched off. The library
+//! also detects valgrind, by the name of valgrind's preloaded libraries, and then passes all requests to
+//! the C library. The run therefore uses a copy of the library in which that name is altered.
 
 use super::INTERVALS;
 use crate::programs::program::Ready;

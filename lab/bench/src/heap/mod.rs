@@ -1,19 +1,21 @@
-//! Section `heap` of the benchmark: the cost and the findings of `vellum heap`, beside heaptrack and memray.
+//! Section `heap` of the benchmark: compares the cost and the findings of `vellum heap`, the heap
+//! profiler, with those of heaptrack and memray.
 //!
 //! ```text
 //! programs ──▶ cells: glibc, vellum, vellum', every 512 KiB, every 32 KiB, every block,
 //!              heaptrack, memray
-//!    ──▶ Campaign ──▶ sheets ──▶ tables: CPU time and peak memory over those without a profile
+//!    ──▶ Campaign ──▶ sheets ──▶ tables: CPU time and peak memory, relative to runs without a profile
 //! faults.c, faults.py ──▶ each tool ──▶ tools: does it name the faulty line, how long does it take to open
 //! programs ──▶ vellum heap, once exactly and once by samples ──▶ exact: the error of each line's bytes
 //!    ──▶ callgrind ──▶ instructions: the cost without disturbance by other programs
 //! ```
 //!
-//! The programs are real ones (`programs/program.rs`). A profiled program gets the profile's file by its
-//! environment, as under `vellum heap`. Its CPU time therefore excludes the program that reads the profile
-//! afterwards. For heaptrack and memray the CPU time is that of their commands, which start the program.
-//! Their later processing is left out (`--raw`) and counts as part of opening the result. The section runs
-//! only if named (`--only heap`, or a cell of it).
+//! A *cell* is one real program (`programs/program.rs`); `vellum'` repeats `vellum`, as a control.
+//! `every N` is the sampling interval. A profiled program gets the profile's file by its environment, as
+//! under `vellum heap`. Its CPU time therefore excludes the program that reads the profile afterwards. For
+//! heaptrack and memray the CPU time is that of their commands, which start the program. heaptrack's later
+//! processing is left out (`--raw`) and counts as part of opening the result. The section runs only if
+//! named (`--only heap`, or a cell of it).
 
 mod exact;
 mod instructions;

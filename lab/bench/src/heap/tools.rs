@@ -1,7 +1,7 @@
-//! heaptrack and memray: where they are installed, how they start a program, and whether they name the
-//! lines of three planted faults, as `vellum heap` should.
+//! Finds and runs heaptrack and memray, and checks whether they and `vellum heap` name the source lines of
+//! three planted faults.
 //!
-//! The time to open a result runs from the end of the program until the text or page is written.
+//! The time to open a result runs from the end of the program until the tool's text or web page is written.
 
 use super::{HEAPTRACK, MEMRAY};
 use crate::Launch;

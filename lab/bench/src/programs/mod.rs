@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! program::{PROFILED, OTHERS} ──▶ cells: glibc, glibc', vellum, vellum', mimalloc … ──▶ Campaign ──▶ sheets
-//!     ──▶ tables: CPU time and peak memory over glibc's, a line for each program, and geometric means
+//!     ──▶ tables: CPU time and peak memory relative to glibc's, a line a program, and geometric means
 //! ```
 //!
-//! The programs work on generated inputs in memory. A missing program is reported with the way to install
-//! it. The section runs only if named (`--only programs`, or a cell of it).
+//! A *cell* is one program. `glibc'` and `vellum'` repeat `glibc` and `vellum`, as controls. The programs
+//! work on generated inputs in memory. A missing program is reported with the way to install it. The
+//! section runs only if named (`--only programs`, or a cell of it).
 
 pub(crate) mod program;
 

@@ -1,7 +1,8 @@
-//! The programs of section `programs`: real ones of the distribution or PyPI, and how each is started.
+//! The programs of section `programs`: real ones from the distribution or PyPI, with their inputs and
+//! commands.
 //!
-//! Their inputs are generated; many are files of section `advice`. The process started is always the process
-//! that allocates: the compiler proper instead of its driver, since heaptrack does not follow children.
+//! The inputs are generated; many are those of section `advice`. The process started is always the process
+//! that allocates: `cc1plus` instead of `g++`, for example, since heaptrack does not follow children.
 
 use crate::Launch;
 use crate::advice::program as others;

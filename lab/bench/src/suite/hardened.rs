@@ -1,8 +1,8 @@
 //! Section `hardened`: Vellum with `VELLUM_HARDEN=1`, beside allocators that are made for hardening.
 //!
 //! The peers are mimalloc's secure build (the same source as mimalloc 3) and hardened_malloc with its
-//! default settings (built by `lab/bench/hardened-malloc`). The section has no target, since what hardening
-//! is worth depends on its user.
+//! default settings (built by `lab/bench/hardened-malloc`). The section has no target, since the value of
+//! hardening depends on the user.
 
 use super::small::{Program, SINGLE};
 use super::{Plan, Section, line, table};

@@ -1,9 +1,9 @@
-//! Section `lent`: a program that allocates after a pause, in a virtual machine that reports free pages.
+//! Section `lent`: a program that allocates after a pause, in a virtual machine that reports free pages to
+//! its host.
 //!
-//! With free page reporting, a virtual machine returns pieces of 2 MiB to its host if they have been free
-//! for two seconds. After the pause, first touches of huge pages are expensive and those of base pages are
-//! not. Without a pause both are cheap. An allocator that requests huge pages loses in the cells with a
-//! pause and gains in the others.
+//! With free page reporting, the host takes back pieces of 2 MiB that have been free for two seconds.
+//! After the pause, first touches of huge pages are expensive and those of base pages are not. Without a
+//! pause both are cheap. An allocator that requests huge pages loses with a pause and gains without one.
 
 use super::{Plan, Section, line, python, table};
 use crate::target::{Against, Target};

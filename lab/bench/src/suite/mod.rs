@@ -1,7 +1,8 @@
 //! The suite: all sections of the benchmark, with the sizes of each workload and the target of each line.
 //!
-//! A section is one topic with its cells and its tables; a cell can feed several tables. Every cell has a
-//! second arm of glibc and one of Vellum, the controls. With `quick`, there are fewer sizes and shorter runs.
+//! A *section* is one topic with its cells and its tables. A *cell* is a workload with the processes
+//! compared on it, its *arms*; its figures can be in several tables. Every cell has a second arm of glibc
+//! and one of Vellum, the controls. With `quick`, there are fewer sizes and shorter runs.
 
 pub(crate) mod govern;
 pub(crate) mod growth;

@@ -1,8 +1,8 @@
 //! Section `numpy`: arrays of numpy, which requests huge pages for each array from 4 MiB up
 //! (`MADV_HUGEPAGE`).
 //!
-//! If an allocator returns such memory to the kernel at each `free`, the next array faults again. The
-//! program is a real interpreter with Debian's numpy. It reports its own figures, without its start-up.
+//! If an allocator returns such memory to the kernel at each `free`, the next array faults again. The program
+//! is a real Python interpreter with Debian's numpy. It reports its own figures, without its start-up.
 
 use super::{MIB, Plan, Section, line, python, table};
 use crate::target::{Against, Target};

@@ -1,7 +1,7 @@
 //! The report of section `timing`: a table for each question, and each goal with its verdict.
 //!
-//! This file measures and stores nothing: every figure comes from the sheets or is computed from them.
-//! Repeats without a figure count as failed in the counts of repeats, and are listed below the tables.
+//! This file measures and stores nothing: every figure comes from the campaign's runs or is computed from
+//! them. Repeats without a figure count as failed in the counts of repeats, and are listed below the tables.
 
 use super::{GOOGLE, HYPERFINE, Kernel, SECTION, VELLUM};
 use crate::Sheet;

@@ -1,12 +1,12 @@
-//! Section `timing`: checks that `vellum bench` and `vellum cost` are as exact as documented, beside other
-//! tools.
+//! Section `timing`: checks that `vellum bench` (timing) and `vellum cost` (time and counts of malloc
+//! calls by source line) are as exact as documented, beside other tools.
 //!
 //! The work of two kernels ([`Kernel`]) is known exactly; a second version of each does 1 % more. The tools
 //! that time them are compared with this known difference. All repeats of all tools are processes of one
 //! campaign in random order, so that no tool gets a quieter minute than others:
 //!
 //! ```text
-//! tools.rs   program, google, hyperfine, vellum   built, linked, or missing with a cure
+//! tools.rs   program, google, hyperfine, vellum   built, linked, or reported as missing
 //!    │
 //! mod.rs     a cell for each question, an arm for each tool ──▶ Campaign ──▶ sheets ──▶ found.rs: tables
 //!    │                                                             │

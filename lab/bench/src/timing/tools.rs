@@ -1,4 +1,4 @@
-//! The tools of section `timing`: the kernels as a program, and the tools compared with Vellum's.
+//! The tools of section `timing`: the program that runs the kernels, `vellum`, and tools to compare with it.
 //!
 //! All are files in one folder, built there or linked to their installed place. Tasks find them by name:
 //!
@@ -10,8 +10,8 @@
 //!   vellum       ──▶ beside the worker
 //! ```
 //!
-//! Only the tools of the chosen tasks are made. A tool that cannot be made is reported with the way to
-//! install it, and its column stays empty.
+//! Only the tools of the chosen measurements are made. A tool that cannot be made is reported with the way
+//! to install it, and its column stays empty.
 
 use super::kernel::ARCHIVE;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
-//! Workloads that use large blocks for the first time in a process: the time and the memory.
+//! Workloads that measure the time and the memory of large blocks that a process uses for the first time.
 //!
 //! On a virtual machine the cost of a first touch depends on whether the host has backed the memory.
 //! Therefore the workload `back` runs before each measurement, in its own process, so that all arms find
 //! frames that the host already provides. The kernel keeps small and huge frames apart and hands out the
-//! latest freed first. `back` touches both kinds, the huge ones last.
+//! most recently freed ones first. `back` touches both kinds, the huge ones last.
 //!
 //! `sparse` measures the opposite case. Huge pages make first touches cheap, but make the whole block
 //! resident if a program touches only a little of it.

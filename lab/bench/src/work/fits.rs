@@ -1,8 +1,8 @@
 //! A workload whose working set fits its page frames: random numbers in one block of base pages, sorted
 //! and then read in order.
 //!
-//! No page need ever be replaced. Paging therefore costs only the first touches, which the process itself
-//! must handle, and any unneeded work of the pager.
+//! No page need ever be evicted. Paging therefore costs only the faults of first touches, which the
+//! process handles itself, and any unneeded work of the pager.
 
 use super::paged::Block;
 use crate::Metrics;

@@ -1,7 +1,8 @@
 //! A governor of one job that is never short of memory, to measure the cost of the governor itself.
 //!
-//! It has all parts of `vellum govern`: the regular reading of the job's memory, the watch, its guardian,
-//! the sockets. It reclaims no memory and suspends no job: the cost of these depends on their benefit, and
+//! It has all parts of `vellum govern`. It reads the job's memory regularly, watches its working set and
+//! serves sockets. Its guardians, processes that undo a killed governor's changes, run too. The governor
+//! reclaims no memory and suspends no job. The cost of doing so must be weighed against the benefit, and
 //! is not measured here.
 
 use std::path::Path;

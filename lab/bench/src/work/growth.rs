@@ -1,8 +1,8 @@
 //! Workloads with blocks that grow, as those of vectors, strings and buffers do.
 //!
-//! Each loop starts from nothing and ends with a free. The first loop shows an allocator with sizes it has
-//! not served before (`cold_*`), the others their reuse (`warm_*`, the median). New pages are touched as
-//! they come and hold their number, so that contents lost in a move are detected.
+//! Each loop grows a block from nothing and frees it at the end. In the first loop the allocator has not
+//! served the sizes before (`cold_*`); the other loops reuse the memory (`warm_*`, their median). In each
+//! new page its number is written at once, so that contents lost in a move are detected.
 
 use super::with_memory;
 use crate::Metrics;

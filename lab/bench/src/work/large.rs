@@ -1,10 +1,11 @@
 //! Workloads that allocate a large block, write one byte in each page, and free it, over and over.
 //!
-//! The floor is touching memory that is already mapped: no allocator can be faster. Loops are timed in groups
-//! of at least `pages` pages, so that reading the clock has no visible cost. The median group is reported.
+//! The *floor* is the time to touch memory that is already mapped: no allocator can be faster. Loops are
+//! timed in groups of at least `pages` pages, so that reading the clock has no visible cost. The median is
+//! reported.
 //!
-//! Figures 3 to 5 of Douglas 2011 plot the cost per page against block size. In that paper the allocation
-//! alone costs the same at every size; `pair` measures this part.
+//! Figures 3 to 5 of Douglas 2011, "User Mode Memory Page Management", plot the cost per page against block
+//! size. In that paper the allocation alone costs the same at every size; the workload `pair` measures it.
 
 use super::with_memory;
 use crate::Metrics;

@@ -1,7 +1,7 @@
 //! The workloads: the work of a worker process, whichever allocator is preloaded.
 //!
-//! Each is a function from parameters to figures that checks its own results: blocks keep their stamps, pages
-//! their contents. Each can be made as small as a few milliseconds; the tests run them in this size.
+//! Each is a function from parameters to figures. It checks that what it wrote into blocks and pages is
+//! still there. Each can be made as small as a few milliseconds; the tests run them in this size.
 
 mod cold;
 mod fits;

@@ -6,7 +6,7 @@
 //! | phase | touches |
 //! | --- | --- |
 //! | `zero` | every page of a block half as long as the frames, for the first time, in random order |
-//! | `new` | every page of the long block, for the first time, in order; most write another page out |
+//! | `new` | every page of the long block, for the first time, in order; most touches evict another page |
 //! | `scan` | every page, read in order, twice |
 //! | `read`, `write` | pages at random |
 

@@ -2,8 +2,8 @@
 //!
 //! The worker forks two children of the same work. Each touches its own pages at random, a given number of
 //! times, and computes for [`STEPS`] between two touches. With `watch=1` the worker watches the first
-//! child with the settings of `vellum watch`; with `govern=1` it governs it ([`super::govern`]). The
-//! second child is left alone.
+//! child with the settings of `vellum watch`; with `govern=1` it governs that child ([`super::govern`]).
+//! The second child is left alone.
 //!
 //! ```text
 //! ratio = (CPU time of the first child + of the worker) / CPU time of the second child

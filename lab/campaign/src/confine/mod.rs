@@ -5,13 +5,13 @@
 //!   └── dropped: swapoff, reset, removed                   └── dropped: removed after its last process
 //! ```
 //!
-//! The paging device may also be a file on a disk, [`SwapFile`]. All three need root and fail with an
+//! The paging device may also be a file on a disk, [`SwapFile`]. All three need root, and fail with an
 //! error without it. Existing swap and cgroups are not touched, and nothing is left behind:
 //!
 //! - After a signal to end, the experiment's loop checks [`Interrupt`](vellum_process::Interrupt) and
 //!   returns.
-//! - After a kill, a shell removes device and cgroups ([`Undoing`](vellum_process::Undoing)).
-//! - Processes end first, then their cgroup, then the device. Declare them in the opposite order.
+//! - After a kill, a waiting shell removes device and cgroups ([`Undoing`](vellum_process::Undoing)).
+//! - Processes must end first, then their cgroup, then the device: declare them in the opposite order.
 
 mod device;
 mod group;

@@ -1,4 +1,4 @@
-//! Calls of `vel_malloc_batch` and `vel_free_batch`, which only Vellum has. They are looked up at run time.
+//! Calls `vel_malloc_batch` and `vel_free_batch`, which only Vellum has, and looks them up at run time.
 //!
 //! The worker is the same program under every allocator, so it must not need symbols that most allocators
 //! lack.

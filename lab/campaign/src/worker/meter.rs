@@ -4,7 +4,7 @@
 //!   the parent's peak.
 //! - Current memory is `Rss` of smaps_rollup, which walks the page tables and is exact. The kernel's
 //!   running counters lag by a few dozen pages per CPU.
-//! - Reading either allocates nothing.
+//! - Reading these figures allocates nothing.
 
 use crate::Metrics;
 use std::ffi::CStr;

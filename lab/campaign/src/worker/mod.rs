@@ -1,4 +1,4 @@
-//! The frame of a worker process: its parameters, its errors, and code that several kinds of work share.
+//! The parts that all worker processes share: parameters, errors, and helpers of several kinds of work.
 //!
 //! A worker is the benchmark's own executable, started again under the allocator to be measured. Its tables
 //! are outside every malloc ([`area`]), and the compiler cannot remove its calls of malloc ([`raw`]).

@@ -1,5 +1,5 @@
-//! Checks a fuzz target on each input: its allocations, its time, and its panics. An input that breaks an
-//! invariant is written to a file.
+//! Runs a fuzz target on each input, and checks its allocations, its time, and that it does not panic. An
+//! input that breaks an invariant is written to a file.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

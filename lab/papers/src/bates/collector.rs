@@ -1,7 +1,8 @@
-//! Bates 1999, Figures 5 to 9, and 12: the times of a collector, and the delays of stamps that it causes.
+//! Bates 1999, Figures 5 to 9, and 12: the times of a garbage collector, and its delays of clock readings
+//! (stamps).
 //!
-//! In the paper a stamp was a system call, which releases the interpreter, so that the collector could run.
-//! This file repeats each figure with Vellum's collector on a heap of lists:
+//! In the paper a stamp was a system call. It released the interpreter's lock, so that the collector could
+//! run. This file repeats each figure with Vellum's collector on a heap of lists:
 //!
 //! | figure | in the paper | here |
 //! | --- | --- | --- |
@@ -10,8 +11,8 @@
 //! | 8, 9 | stamps; idle collection yields to ready threads | a second thread collects, yielding or not |
 //! | 12 | stamps; collection is held off (may not run) | the second thread is held off |
 //!
-//! A stamp is made in a blocking region, in which the second thread may collect. The program itself reports
-//! its writes to the heap (`tells_writes`), so that this runs wherever the collector does.
+//! A thread declares itself blocked while it makes a stamp, so that the second thread may collect. The
+//! program reports its writes to the heap (`tells_writes`), so no kernel feature need detect them.
 
 use super::bases::{Bases, raw};
 use super::drawn;

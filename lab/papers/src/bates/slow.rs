@@ -1,11 +1,11 @@
 //! Bates 1999, Figures 1 to 4: BASE (the time between two stamps), each stamp a system call and a conversion
 //! from text.
 //!
-//! The paper's first stamp took 402 to 9053 µs. A plot of a thousand stamps showed two more levels above the
-//! lowest, without an explanation; weeks of experiment found the causes. This file makes such stamps
+//! The paper's first stamp took 402 to 9053 µs. A plot of a thousand stamps showed two more levels above
+//! the lowest, without an explanation; weeks of experiment found the causes. This file makes such stamps
 //! (`stamp.rs`). It reports the causes beside the figures: the events that delayed each outlier, and the
 //! periodic disturbances. A thousand stamps take only milliseconds here (half a second in the paper), too
-//! little to find a period. A longer series is made for that.
+//! little to find a period. Periods are therefore sought in a longer series.
 
 use super::bases::{Bases, Path, figures, middle, raw, slow_stamps};
 use super::drawn;

@@ -1,7 +1,7 @@
 //! The three benchmark programs (clients) of Cooper et al. 1992, with their memory and work.
 //!
-//! The paper had 11 MB free for the heap. Here the memory is an option, and the clients fit their live data
-//! to it by their argument `memory=` (MiB).
+//! The paper had 11 MB free for the heap. Here the memory is an option, given to each client as the
+//! argument `memory=` (MiB), from which it computes the size of its live data.
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Client {

@@ -1,9 +1,10 @@
-//! Cooper et al. 1992, first open question: heap sizing without tuning, compared with a searched optimum.
+//! Cooper et al. 1992, first open question: heap sizing without tuning, compared with the best parameters
+//! found.
 //!
-//! "We have not yet incorporated an algorithm to adjust these dynamically; instead, we used a brute-force
-//! search." Here all parameters of both published strategies are tried, in the pager's default mode. (A
-//! quick run tries only the published parameters.) The fastest setting then runs by turns with two rules
-//! that have nothing to tune: Vellum's `knee` and the square-root rule.
+//! The paper says of its parameters: "We have not yet incorporated an algorithm to adjust these
+//! dynamically; instead, we used a brute-force search." Here the parameters of both published heap-sizing
+//! strategies are searched too. (A quick run tries only the published parameters.) The fastest setting
+//! then runs by turns with two rules of Vellum that have nothing to tune: `knee` and the square-root rule.
 
 use super::client::{CLIENTS, Client};
 use super::lab::Lab;

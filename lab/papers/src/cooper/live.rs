@@ -1,7 +1,7 @@
 //! Cooper et al. 1992, Figures 1, 5 and 9: live bytes plotted over allocated bytes.
 //!
 //! Each client runs once in a build that collects at intervals and prints the live bytes. The paper
-//! published only plots, so our results are compared with statements of its text.
+//! published only plots, so our results are compared with statements in the paper's text.
 
 use super::client::{CLIENTS, Client};
 use super::lab::Lab;

@@ -1,9 +1,9 @@
 //! Cooper, Nettles and Subramanian 1992, "Improving the Performance of SML Garbage Collection using
 //! Application-Specific Virtual Memory Management": its experiments, on this machine.
 //!
-//! The paper fits the heaps of collected programs to the memory. It also notifies its own pager of pages
-//! whose contents need not be saved. Three programs show the gain when memory is short. Here they are three
-//! of `clients/`, collected by Vellum's plan `appel`, and paged by the kernel or by Vellum.
+//! In the paper, garbage-collected programs fit their heaps to the memory, and notify a pager of pages whose
+//! contents need not be saved. Three programs show the gain when memory is short. Here they are three of
+//! `clients/`, collected by Vellum's generational collector `appel`, and paged by the kernel or by Vellum.
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |

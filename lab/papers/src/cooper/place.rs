@@ -1,4 +1,4 @@
-//! The environments (`Place`) in which a client runs with short or ample memory, and a run in one of them.
+//! The environments (`Place`) in which a benchmark program runs with short or ample memory; its runs.
 //!
 //! | `Place` | pages to | memory limit | start of the client | privilege |
 //! | --- | --- | --- | --- | --- |

@@ -1,8 +1,8 @@
 //! The published figures of Cooper et al. 1992: Figures 13 to 24 of the appendix (plotted there as Figures 2
 //! to 4, 6 to 8 and 10 to 12).
 //!
-//! `published.txt` has them figure by figure. Each of its lines is a column of a published figure: one mode
-//! of the pager. Figures 1, 5 and 9 (live size over allocation) were published as plots only (see `live`).
+//! `published.txt` has them figure by figure. Each line is a column of a published figure: one mode of the
+//! pager. Figures 1, 5 and 9 (live size over allocation) were published as plots only (see `live`).
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,8 @@
 //! The search for the best parameters of a strategy of Cooper et al. 1992: all combinations of some values,
 //! as in the paper ("a brute-force search of the parameter space"), and the paper's own parameters.
 //!
-//! Simultaneous runs slow each other down, all of them alike. The tables do not use their times: they are
-//! measured again, one run at a time.
+//! Several runs are made at once, which slow each other down alike. The tables do not use these times: the
+//! settings found are measured again, one run at a time.
 
 use super::client::Client;
 use super::lab::{ALLOWED, Lab, search_key};

@@ -1,4 +1,5 @@
-//! The settings varied in Cooper et al. 1992: heap sizing, the pager's mode, and the use of vacated regions.
+//! The settings varied in Cooper et al. 1992: heap sizing, the pager's mode, and the use of vacated
+//! regions (emptied by copying).
 //!
 //! | here | in the paper | how it is set |
 //! | --- | --- | --- |

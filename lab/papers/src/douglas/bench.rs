@@ -1,5 +1,5 @@
-//! `Bench`, the settings and tools that all experiments of Douglas 2011 share: the worker executable, the
-//! allocators compared (peers), and the campaign that runs them.
+//! `Bench`, the settings and tools that all experiments of Douglas 2011 share: the executable that
+//! measures, the allocators compared (peers), and the campaign that runs it with each.
 
 use super::WORKER;
 use crate::{Progress, Scale};

@@ -2,14 +2,14 @@
 //! its size.
 //!
 //! The paper allocates a block, writes one byte of every page and frees it. Pages either fault in at the
-//! write or are resident when the call returns. Its Table 1 counts the writing alone, its Figure 3 the
-//! whole. This file measures both, with today's alternatives: huge pages, a block that is kept, and Vellum's
-//! page layer in the worker's own process, with its cache full ("warm") and empty ("cold").
+//! write or are resident when the call returns. Its Table 1 has the cost of the writing alone, its Figure
+//! 3 that of all three steps. This file measures both, also for huge pages, one reused block, and Vellum's
+//! page layer, with its cache of frames full ("warm") and empty ("cold").
 //!
-//! Figure 5 compares the system's page allocator with the user-mode one, for blocks up to 1 MiB. "Adjusted"
-//! subtracts the cost of writing resident pages (a retained block of the same size). The rest is the
-//! allocator's cost: faults for the system's, bookkeeping for ours. The calls are also timed without writes
-//! in between, so that no stores wait in the processor's queues.
+//! Figure 5 compares the kernel's page allocator with the user-mode one, for blocks up to 1 MiB. An
+//! "adjusted" cost is without that of writing resident pages (a reused block of the same size). Left is
+//! the allocator's cost: faults for the kernel's, bookkeeping for ours. The calls are also timed without
+//! writes in between, so that no stores wait in the processor's queues.
 
 use super::bench::Bench;
 use crate::clock::UNIT;

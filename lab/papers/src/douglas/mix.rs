@@ -1,7 +1,7 @@
 //! Douglas 2011, Figure 6: Vellum's malloc with its page layer on and off, over a random mix of sizes.
 //!
-//! "Off" is the same malloc without caching and huge pages, and with the program's own mappings left to the
-//! kernel. Every extent then comes from the kernel by faults, as in the paper under the system's page
+//! "Off" is the same malloc without caching and huge pages, and with the program's own mappings left to
+//! the kernel. The kernel then provides every page at a fault, as in the paper under the system's page
 //! allocator. The table also has glibc.
 
 use super::bench::Bench;

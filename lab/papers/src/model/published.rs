@@ -6,21 +6,22 @@
 //! | S2 | 2.6 / 2.6 | 50.0 / 50.0 | 50.0 / 0.0 |
 //! | S3 | 0.3 / 0.4 | 10.7 / 11.3 | 15.2 / 4.55 |
 //!
-//! PE (processor efficiency) minimises the product X, and LT (lifetime) the product Y. One reference is one
-//! instruction: the paper gives windows and S (the paging delay) in instructions, formulas in references.
+//! X and Y are products of memory and time: of all time, and of the time waiting for faults. PE (processor
+//! efficiency) minimises X, and LT (lifetime) minimises Y. One reference is one instruction: the paper
+//! gives windows and S (the paging delay) in instructions, formulas in references.
 //!
 //! We do not have the paper's figure of the curves. S1's Y still falls at 4.0·10⁶, where the table has its
-//! optimum and 5.9 of the program's pages are not yet in the working set. In no program found by the fit
-//! does Y stay at 9.38 or above while those pages come in. We therefore take 4.0·10⁶ for the largest window
-//! of the paper: [`RANGE`].
+//! optimum. There, 5.9 of the program's pages are not yet in the working set. In no program found by the
+//! fit does Y stay at 9.38 or above while those pages come in. We therefore take 4.0·10⁶ for the largest
+//! window of the paper: [`RANGE`].
 //!
 //! S3's row contradicts itself by 0.02 pages. Its Y at 0.3·10⁶ is X − z, at most 4.60, and must be above
 //! 4.55. Then z at 0.4·10⁶ is at most 11.23, but 11.3 is printed. The program found has z = 10.8 and X =
 //! 15.3 instead of 10.7 and 15.2, and otherwise the printed figures.
 //!
-//! Source: Nishigaki, Table 1 and section 4. The paper does not give its programs. Those in `tails.txt` were
-//! fitted by least squares, so that Turner's formulas give the optimal rows: each product falls up to its
-//! published window and does not fall from there on. Many programs have the same optima.
+//! Source: Nishigaki 1981, Table 1 and section 4. The paper does not give its programs. Those in
+//! `tails.txt` were fitted by least squares, so that Turner's formulas give the optimal rows: each product
+//! falls up to its published window and does not fall from there on. Many programs have the same optima.
 
 use crate::model::{Slrum, Turner};
 use vellum_workset::{Criterion, Ticks};

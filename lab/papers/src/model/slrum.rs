@@ -1,8 +1,8 @@
 //! Programs of the simple LRU stack model (SLRUM): synthetic programs with known curves.
 //!
-//! Such a program keeps its pages in a stack, the last referenced on top. Each reference is to the page at
-//! stack depth k, with a probability q(k) that never changes, and moves that page to the top. Working sets
-//! depend only on the probability that a reference goes *deeper* than h, tail(h):
+//! The model keeps a program's pages in a stack, the last referenced on top. Each reference is to the page
+//! at stack depth k, with a probability q(k) that never changes, and moves that page to the top. Working
+//! sets depend only on the probability that a reference goes *deeper* than h, tail(h):
 //!
 //! ```text
 //! q(1)  q(2)  q(3)  …  q(N)          Σ q = 1
@@ -17,7 +17,7 @@
 //!
 //! Invariants: tails never rise, and end at 0; the stack always holds every page once.
 //!
-//! Source: Nishigaki, section 4, after Spirn and Denning 1972. The runs are ours.
+//! Source: Nishigaki 1981, section 4, after Spirn and Denning 1972. The runs are ours.
 
 use vellum_random::Rng;
 use vellum_workset::Page;

@@ -1,16 +1,16 @@
 //! Nishigaki 1981, Table 1: the synthetic programs with estimated windows, compared with their optimum.
 //!
 //! A cell of the table is a program and a criterion. The program found by [`Synthetic::fitted`] runs as a
-//! real reference string. Two controllers choose its window:
+//! sequence of references. Two controllers choose its window:
 //! - the paper's, at the paper's sampling interval Δ, with a tolerance that the paper does not give
 //!   ([`TOLERANCE`](crate::model::published::TOLERANCE));
 //! - ours, at a finer Δ, of which the optimal windows of S3 are multiples.
 //!
-//! The goal ([`GOAL`]) and the errors are fractions of the program's least X, its cost, for both criteria. A
-//! large relative error of Y costs nothing while Y is near zero.
+//! The goal ([`GOAL`]) and the errors are fractions of the program's least X, the product of memory and
+//! time, for both criteria. A large relative error of Y costs nothing while Y is near zero.
 //!
-//! Source: Nishigaki, section 4 and Table 1. Departure: counting begins after a warm-up in which every page
-//! has been referenced, since the optimum is that of the stationary program.
+//! Source: Nishigaki 1981, section 4 and Table 1. Departure: counting begins after a warm-up in which
+//! every page has been referenced, since the optimum is that of the stationary program.
 
 use crate::model::estimators::Quanta;
 use crate::model::published::{DELAY, DELTA, Fit, Optimum, RANGE, Synthetic};

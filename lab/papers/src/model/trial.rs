@@ -1,11 +1,11 @@
 //! A trial: a run of one synthetic program with one way to choose its window, as in Nishigaki's Table 1.
 //!
 //! The program runs alone; its faults take no virtual time. At each sample point the counters receive the
-//! pages referenced since the last one, the manager sets the window, and pages outside it are evicted. The
-//! trial counts faults and, at every reference, the resident pages.
+//! pages referenced since the last one. A *manager* sets the window (fixed or estimated), and pages
+//! outside it are evicted. The trial counts faults and, at every reference, the resident pages.
 //!
-//! Counting begins after a warm-up, in which the manager already learns. The products are of means (resident
-//! pages z̄, fault rate f̄): X = z̄·(1 + S·f̄), as in the paper's formulas.
+//! Counting begins after a warm-up, in which the manager already learns. The product of memory and time, X =
+//! z̄·(1 + S·f̄), is computed from the means of resident pages and fault rate; S is the delay of a fault.
 
 use crate::model::Slrum;
 use crate::model::estimators::{Control, Counters, Estimator, Owe, Quanta, Step};

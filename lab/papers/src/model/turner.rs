@@ -1,8 +1,8 @@
 //! The exact mean working set of a stack-model program (`slrum`): Turner's recurrences.
 //!
-//! Within a window, the pages referenced until now are the top h of the stack. The next reference adds a
-//! page if its depth exceeds h, which has the probability tail(h). The working-set size is therefore a
-//! Markov chain that only climbs:
+//! The h pages referenced so far in a window are the top h of the stack. The next reference adds a page if
+//! its depth exceeds h, which has the probability tail(h). The working-set size is therefore a Markov
+//! chain that only climbs:
 //!
 //! ```text
 //!   1 ──tail(1)──▶ 2 ──tail(2)──▶ 3 ─ ⋯ ─▶ N        P(h, T): probability of size h after T references
@@ -17,7 +17,7 @@
 //! All terms are probabilities and nothing is subtracted from them, so no precision is lost over millions of
 //! references.
 //!
-//! Source: Nishigaki, equations 4.1 to 4.3, after Turner and Strecker 1977.
+//! Source: Nishigaki 1981, equations 4.1 to 4.3, after Turner and Strecker 1977.
 
 use super::slrum::Slrum;
 use vellum_workset::Ticks;

@@ -1,8 +1,9 @@
 //! Nishigaki 1981, Figure 2: curves of the programs S1, S2 and S3 over the window: the mean working set z,
-//! and the products X and Y, which the criteria PE (processor efficiency) and LT (lifetime) minimise.
+//! and the products of memory and time X and Y. The criterion PE (processor efficiency) minimises X, and
+//! LT (lifetime) Y.
 //!
-//! The curves are computed by Turner's formulas, which are exact. They are computed again from a reference
-//! string of each program, by the one pass of `vellum trace`, to test that pass against the formulas.
+//! The curves are computed by Turner's formulas, which are exact. They are computed again from a trace of
+//! each program's references, by the method of `vellum trace`, to test that method against the formulas.
 
 use super::Run;
 use crate::model::Turner;

@@ -1,5 +1,5 @@
-//! The simulated machine of Nishigaki 1981, section 5, run under each way to choose the jobs' windows, and
-//! the comparison of the results.
+//! The simulated machine of Nishigaki 1981, section 5, run with each way to choose the jobs' windows, and
+//! a comparison of the results.
 
 use super::Run;
 use crate::model::Estimation;

@@ -1,9 +1,9 @@
 //! Nishigaki 1981, Table 1: the programs S1, S2 and S3 with windows chosen by an estimator, compared with
 //! their optimum and the published results.
 //!
-//! The paper's estimator runs with the paper's parameters. Vellum's samples at a finer interval Δ, of which
-//! the optimal windows of S3 are multiples. For both criteria, the error of a product is given as a fraction
-//! of the program's least X.
+//! The paper's estimator runs with the paper's parameters. Vellum's samples at a finer interval Δ, of
+//! which the optimal windows of S3 are multiples. For both criteria, errors are fractions of the program's
+//! least X (its product of memory and time).
 
 use super::Run;
 use crate::model::Estimation;

@@ -1,10 +1,10 @@
 //! Nishigaki 1981, Figures 4 and 5: the gain of a machine when each job has its own window.
 //!
-//! Six initiators each run a list of programs. One has the King Size Program, which walks over more pages
-//! than there are frames, so that more frames do not help it. The others run programs like the paper's B1 to
-//! B4. Memory is short with 2 MB but not with 3 MB.
+//! Six jobs each run a list of programs, one after the other. One runs the King Size Program, which walks
+//! over more pages than there are frames, so that more frames do not help it. The other five run programs
+//! like the paper's B1 to B4. Memory is short with 2 MB but not with 3 MB.
 //!
-//! Three ways are compared:
+//! Three ways to choose the pages that stay in memory are compared:
 //! - one window for all jobs, adjusted to the paging load, as in the paper;
 //! - the replacement of a kernel, which does not distinguish jobs;
 //! - one window for each job, at the knee of its PE or LT curve.

@@ -1,7 +1,7 @@
 //! Smith 1998, Tables 2 and 5, Figure 3: the clients' allocations, their sizes, and the live share.
 //!
-//! A special build of the clients counts allocations, under libgc at the canonical heap size. Words and
-//! objects are compared instead of MB: a word is twice as wide here, so MB would be twice the paper's.
+//! A special build of the clients counts allocations, under libgc with the heap sizes of Table 2. Words
+//! and objects are compared instead of MB: a word is twice as wide here, so MB would be twice the paper's.
 
 use super::client::{CLIENTS, Client};
 use super::lab::{Lab, keep};

@@ -4,7 +4,7 @@
 //! distribution's `libgc.so.1`, or with Vellum's first on the library path. The clients use libgc as a
 //! compiler's output would: by their own free lists, filled by `GC_generic_malloc_many`. The heap has a
 //! maximum, which is also its initial size. With little live data, Vellum's library uses less memory: it
-//! stays within the cache and collects more often.
+//! collects more often and stays in the processor's cache.
 //!
 //! Invariant: a run counts as Vellum's only if the loader reports that it loads Vellum's `libgc.so.1`;
 //! otherwise the distribution's library would be measured.

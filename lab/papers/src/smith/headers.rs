@@ -1,10 +1,10 @@
-//! Smith 1998, Table 6, Figure 2: the cost to the client of one more word in each object, and the value of
+//! Smith 1998, Table 6, Figure 2: the cost to a program of one more word in each object, and the value of
 //! type information.
 //!
-//! The paper added a word to BDW's objects to find how much of the client's slowdown under MCC is due to
-//! MCC's header words. Vellum has no header words, so here libgc (BDW today) and Vellum both run with an
-//! added word. The paper also asks what type information is worth. Here a build with all objects untyped and
-//! none atomic (free of pointers) is compared with the normal one.
+//! The paper compares two collectors, MCC and BDW (today's libgc). It added a word to BDW's objects, to
+//! find how much MCC's header words slow programs down. Vellum has no header words, so here libgc and
+//! Vellum both run with an added word. The paper also asks what type information is worth. Here a build
+//! with all objects untyped and none atomic (free of pointers) is compared with the normal one.
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};

@@ -1,11 +1,11 @@
-//! Smith 1998, Tables 3 and 4, Figure 4: the time of each phase of a collection, at the canonical heap size.
+//! Smith 1998, Tables 3 and 4, Figure 4: the time of each phase of a collection, in heaps as in Table 2.
 //!
 //! MCC had five phases: pin, root, graph, free, sweep. Vellum measures three: scanning the roots (pin and
 //! root), tracing from there (graph), and sweeping (free and sweep). libgc measures none.
 //!
-//! The library also reports the counts of Table 3, about memory that is promoted (kept in place) because a
-//! root leads into it. MCC promoted whole pages of 2 KB and lost their free memory. Vellum promotes blocks
-//! of 16 KiB, of which it first chooses only sparse ones to be emptied, and then allocates in their gaps.
+//! The library also reports the counts of Table 3, about memory that is promoted (kept in place, not copied)
+//! because a root leads into it. MCC promoted whole pages of 2 KB and lost the free memory in them. Vellum
+//! copies only from sparse blocks of 16 KiB, so it promotes only these, and then allocates in their gaps.
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};

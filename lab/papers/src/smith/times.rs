@@ -1,9 +1,9 @@
 //! Smith 1998, Table 7, Figure 1: the clients' time in heaps of 1 to 64 MiB, and the collector's part of it.
 //!
 //! The paper printed seconds of wall time on its machine; here time is CPU time, so only ratios are
-//! compared. The paper's are MCC over BDW, ours each of Vellum's plans over libgc in the same round. The
-//! collector's part is the time outside the inlined fast path of an allocation. A heap that is too small has
-//! no figure, as in the paper.
+//! compared. The paper's ratios are those of its two collectors, MCC over BDW. Ours are each of Vellum's
+//! plans (algorithms) over libgc in the same round. The collector's part is the time outside the inlined
+//! fast path of an allocation. A heap that is too small has no figure, as in the paper.
 
 use super::client::{CLIENTS, Client};
 use super::lab::{CPU, Lab, Place, View, keep, name, sum};

@@ -1,4 +1,4 @@
-//! Estimates compared with the truth: programs with curves from theory, or strings counted by definition.
+//! Tests of estimates against true values: from theory, or by counting a program's references one by one.
 
 use std::collections::HashMap;
 use vellum_papers::model::estimators::{Counters, Quanta};

@@ -1,4 +1,4 @@
-//! The experiments of Bates in a tiny size, from stamps to SVG. Nothing is timed and no goal is checked.
+//! Runs the experiments of Bates 1999 in a tiny size, from clock readings to SVG. No time or goal is checked.
 
 use crate::sound;
 use vellum_measure::line::{Entry, OnError, Reader, write_series};

@@ -1,8 +1,7 @@
-//! The experiments of Cooper, Nettles and Subramanian in a tiny size, if this machine and the library allow
-//! them. Nothing is timed and no goal is checked; experiments that cannot be run must be listed.
+//! Runs the experiments of Cooper et al. 1992 in a tiny size, if this machine and the library allow them.
+//! No time or goal is checked; experiments that cannot be run must be listed.
 //!
-//! Swap is never made here, since the whole machine would use it. That part runs with
-//! `vellum papers cooper`.
+//! Swap is never made here, since the whole machine would use it. That part runs with `vellum papers cooper`.
 
 use crate::{library, sound};
 use vellum_papers::cooper::{Experiment, Options, Plan, SCHEMA, run};

@@ -1,4 +1,4 @@
-//! Every experiment of Douglas in a tiny size, from worker processes to SVG. Nothing is timed and no goal is
+//! Runs every experiment of Douglas 2011 in a tiny size, from worker processes to SVG. No time or goal is
 //! checked. Vellum's library may be missing; the experiments then run without it.
 
 use crate::{library, sound};

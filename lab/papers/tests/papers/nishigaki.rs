@@ -1,4 +1,4 @@
-//! The experiments of Nishigaki in a tiny size, from seeds to SVG. No goal is checked.
+//! Runs the experiments of Nishigaki 1981 in a tiny size, from seeds to SVG. No goal is checked.
 
 use crate::sound;
 use vellum_papers::nishigaki::{Experiment, Options, SCHEMA, run};

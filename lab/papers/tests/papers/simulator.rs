@@ -1,4 +1,5 @@
-//! The simulated machine: its runs repeat, stay within the paper's bound, and show its results.
+//! Tests of the simulated machine: it stays within the paper's bound, shows the paper's gain, and lets no
+//! job starve.
 
 use vellum_papers::model::Estimation;
 use vellum_papers::model::sim::{Eviction, FRAMES_2M, FRAMES_3M, Report, Settings, Windows, simulate};

@@ -1,5 +1,5 @@
 //! Every experiment of `papers smith` in a tiny size: the clients are compiled, run on every heap found
-//! here and check themselves. Nothing is timed and no goal is checked.
+//! here and check themselves. No time or goal is checked.
 
 use crate::{library, sound};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Nishigaki's Table 1: the fitted programs have the published optima, and the controllers come near them.
+//! Tests of Nishigaki 1981, Table 1: the fitted programs have the published optima, and estimates come near.
 
 use vellum_papers::model::Estimation;
 use vellum_papers::model::published::{DELAY, Synthetic, TOLERANCE};

@@ -1,9 +1,9 @@
 //! Tests of the library on aarch64, with programs under an emulator, `qemu-aarch64-static`.
 //!
 //! The emulator runs a program's instructions and passes its system calls to this kernel, but not all
-//! kinds of calls. A program (`c/emulated.c`) first finds the missing ones. Each scenario runs without
-//! Vellum first; one that fails there is skipped, by name. The emulator keeps a record of each page of
-//! address space, so programs have a limit on their data: Vellum then reserves no address space.
+//! kinds of calls. A program (`c/emulated.c`) first finds the missing ones. Each test runs without Vellum
+//! first. If it fails there, it is skipped and named. The emulator keeps a record of each page of address
+//! space, so programs have a limit on their data: Vellum then reserves no address space.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

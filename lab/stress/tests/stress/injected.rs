@@ -1,10 +1,10 @@
-//! Tests with a kernel that refuses: each of Vellum's own system calls in turn returns an error.
+//! Tests in which each of Vellum's own system calls in turn returns an error.
 //!
-//! The program must end normally, or with memory refused, or with a message about the reason. It must
-//! never end by a signal for an invalid access, have wrong contents, or hang.
+//! The test program must end normally, or with a failed allocation, or with a message about the reason. It
+//! must never crash by an invalid access, find wrong contents in memory, or hang.
 //!
 //! The program runs under a filter (`SECCOMP_RET_USER_NOTIF`) that reports every call of one kind to this
-//! process. Calls whose instruction lies in `libvellum.so` count; the `k`-th is refused, all others
+//! process. Only calls made from code of `libvellum.so` are counted. The `k`-th is refused, all others
 //! continue. No privilege is needed. `VELLUM_INJECT_CALLS` sets how many calls of each kind are refused in
 //! turn (by default a few); `VELLUM_INJECT_KIND` names the only kind to try.
 

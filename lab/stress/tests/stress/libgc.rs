@@ -1,5 +1,5 @@
-//! Tests of programs written for libgc, on Vellum's `libgc.so.1`: existing programs, a workload of all
-//! features, and the C programs of `crates/libgc/tests` with collections at random.
+//! Tests of programs written for libgc with Vellum's `libgc.so.1`: existing programs, one that uses all
+//! features, and the C programs of `crates/libgc/tests` with collections at random times.
 
 use crate::common::{said, skip, vellum};
 use crate::libgc_programs::{

@@ -1,7 +1,7 @@
 //! Storms: tests in which programs check every page of their memory while the kernel moves it, by
 //! compaction, huge pages, swapping and migration between NUMA nodes.
 //!
-//! The test sets the kernel to do each of these over and over, which needs root. Machine-wide settings are
+//! The tests make the kernel do each of these over and over, which needs root. Machine-wide settings are
 //! restored afterwards; tests that need a paging device or a cgroup make their own. `VELLUM_STORM_SECONDS`
 //! sets the length of all storms together.
 

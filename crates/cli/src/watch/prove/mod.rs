@@ -1,17 +1,17 @@
-//! `vellum watch --prove` tests the recommendation: reclaims memory stepwise and counts the faults.
+//! `vellum watch --prove` tests the recommended memory: it reclaims the rest in steps, and counts faults.
 //!
 //! ```text
 //! curve ─▶ size ─▶ Squeeze: reclaim down to it ─▶ hold ─▶ faults · S / CPU time = cost
 //!            ▲                                               │
-//!            └──── Search: the next size ◀── cost allowed? ──┘ ─▶ settled: Proof, and the curve corrected
+//!            └──── Search: the next size ◀── not yet found ──┘ ─▶ found: Proof, and the curve corrected
 //! ```
 //!
-//! S is the cost of a page fault. No limit stays set while the job runs. Memory is reclaimed down to a size
-//! again and again, and grows back afterwards. A size that costs much more than the agreed slowdown is
-//! abandoned at once. At worst, a proof costs the job some seconds of faults.
+//! The working-set curve gives the first size; S is the cost of a page fault. No limit stays set: memory is
+//! reclaimed down to a size again and again, and grows back afterwards. A size that costs several times the
+//! accepted slowdown is abandoned early. At worst, a proof costs the job some seconds of faults.
 //!
-//! Source: Weiner et al., TMO, 2022, for reclaiming until pressure shows. Departure: TMO has no curve, so
-//! it begins at any size, continues for hours, and neither predicts nor reports the cost of a size.
+//! Source: Weiner et al. 2022, "TMO: Transparent Memory Offloading in Datacenters", reclaims until pressure
+//! shows. Departure: TMO has no curve, so it begins at any size, runs for hours, and does not predict costs.
 
 mod search;
 mod squeeze;

@@ -1,7 +1,7 @@
 //! The search for the smallest size at an acceptable cost: a pure function of the measured costs.
 //!
-//! The search begins at the recommended size. It goes down by eighths while the cost is acceptable, and up
-//! while the cost is too high. Between an acceptable size and a size that is too small, it bisects.
+//! The first size is the recommended one. The next is an eighth smaller if the cost was acceptable, else an
+//! eighth larger. Between an acceptable size and a size that is too small, the search bisects.
 
 /// The search ends when the two sizes differ by this share of the larger,
 const PRECISION: f64 = 1.0 / 16.0;

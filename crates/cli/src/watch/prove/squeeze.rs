@@ -1,14 +1,14 @@
-//! A cgroup whose memory is reclaimed in small steps, and its counts of faults and stalls.
+//! Reclaims the memory of a cgroup in small steps, and reads its counts of faults and stalls.
 //!
-//! | version | reclaims by | setting |
+//! | cgroup version | reclaims by writing | afterwards |
 //! | --- | --- | --- |
-//! | 2 | `memory.reclaim` | none |
-//! | 2, before Linux 5.19 | `memory.high`, during the write | restored at once |
-//! | 1 | `memory.limit_in_bytes`, during the write, with the OOM killer disabled | restored at once |
+//! | 2 | `memory.reclaim` | nothing to restore |
+//! | 2, before Linux 5.19 | `memory.high` | the limit is restored at once |
+//! | 1 | `memory.limit_in_bytes`, with the OOM killer disabled | both are restored at once |
 //!
-//! Writing a limit below the current use makes the kernel reclaim down to it before the write returns, so
-//! the limit is needed for a moment only. If this command is killed in that moment, a small process
-//! ([`Keeper`]) restores the limit and enables the OOM killer (`memory.oom_control`).
+//! Writing a limit below the current use makes the kernel reclaim down to it before the write returns, so the
+//! limit is needed for a moment only. If this command is killed in that moment, a small process ([`Keeper`])
+//! restores the limit and enables the OOM killer (`memory.oom_control`).
 
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,3 @@
-//! Tests that run while no other test runs: they measure shares of time.
+//! Tests that measure shares of CPU time. They run while no other test runs.
 
 mod working_set;

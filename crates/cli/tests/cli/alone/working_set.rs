@@ -1,5 +1,5 @@
-//! Tests of the working set that `vellum run` reports. They run alone, because the observing thread keeps
-//! to a share of the program's CPU time, and other programs would disturb that figure.
+//! Tests of the working set that `vellum run` reports. They run alone, because they check the observing
+//! thread's share of the CPU time, which other programs would change.
 
 use crate::common::{documented, exits, files, has, report, said, sh, text};
 use crate::watch::accessed_bits;

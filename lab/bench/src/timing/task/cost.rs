@@ -3,7 +3,7 @@
 //! The program runs alone, preloaded with Vellum's allocator, and under `vellum cost` with either
 //! allocator. Recording is compared with the same allocator without recording, since a faster allocator
 //! would hide the overhead. The program reports its own CPU time, which excludes the work of `vellum`
-//! after its end. The true numbers of malloc and free calls are known.
+//! after its end. The true numbers of malloc and free calls are known and compared with those recorded.
 
 use super::{failed, figure, finish, json, program, tool};
 use crate::Metrics;

@@ -1,4 +1,4 @@
-//! The workloads that time versions A and B with other tools, each with its default settings.
+//! The workloads that time a kernel's versions A and B with other tools, each with its default settings.
 
 use super::{failed, figure, finish, json, kernel, percent, program, sizes, tool};
 use crate::Metrics;

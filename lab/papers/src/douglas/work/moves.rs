@@ -1,8 +1,8 @@
 //! Douglas 2011, section 4.2: contents relocated and swapped, by moving page tables and by copying.
 //!
 //! Blocks begin at multiples of 2 MiB and all their pages are in use. `relocate` and `swap` are operations
-//! of Vellum's page layer; `copy` is memcpy from one such block to another, both warm. With `beside=1` a
-//! second thread runs all the time. Moving page tables must then interrupt its processor; copying need not.
+//! of Vellum's page layer; `copy` is memcpy from one such block to another. With `beside=1` a second
+//! thread runs all the time. Moving page tables must then interrupt its processor; copying need not.
 
 use crate::area::HUGE;
 use std::ptr::NonNull;

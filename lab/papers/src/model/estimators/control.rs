@@ -1,18 +1,18 @@
-//! Vellum's controller of a job's window, which learns from all history since the last change of phase.
+//! Vellum's controller of a job's window (how long unused pages stay), which learns from a whole phase.
 //!
-//! The paper's controller ([`Owe`](super::Owe)) has a memory of about three intervals. A job has at most one
-//! fault in that time, so its fault rates are mostly noise, and so is the window of the least product (see
-//! [`Estimator`](super::Estimator)). A *stationary* job allows a memory as long as the job stays stationary.
-//! This controller
+//! The controller of Nishigaki 1981 ([`Owe`](super::Owe)) averages over about three intervals. A job has
+//! at most one fault in that time, so its fault rates are mostly noise, and so is the window of the least
+//! product (see [`Estimator`](super::Estimator)). While a job's behaviour stays the same, an average can
+//! be longer. This controller
 //!
 //! - keeps a [`History`] of the working-set size w at all windows since the phase began, and finds the
 //!   [`knee`] of its mean, concave curve;
-//! - reviews the curve each time that the history has grown by an eighth: often at first, rarely later. The
-//!   job pays for the estimation only while there is something to learn, a question that the paper leaves
-//!   open;
-//! - drops the history when the phase changes ([`Phase`]), because it describes pages that the job no longer
-//!   uses. The window then restarts at its initial length if that is shorter: a long window would hold those
-//!   pages for as long again.
+//! - reviews the curve each time that the history has grown by an eighth: often at first, rarely later.
+//!   The job thus pays for the estimation only while there is something to learn (the paper leaves the
+//!   cost open);
+//! - drops the history when the phase changes ([`Phase`]), because it describes pages that the job no
+//!   longer uses. The window then restarts at its initial length if that is shorter: a long window would
+//!   keep those pages for its whole length.
 //!
 //! ```text
 //! w(t, Δ) … w(t, HΔ) ─▶ History ─▶ mean curve ─▶ knee ─▶ window, if it is worth changing
@@ -22,10 +22,10 @@
 //! Pages are evicted at sample points only. With a window of m intervals, a page stays for m to m + 1
 //! intervals, m + ½ on average. The controller sets the window whose average is nearest to the knee.
 //!
-//! Windows longer than half of the history are not considered, because too little of their past was sampled.
-//! The range therefore grows with the history, like the paper's heuristic, which grows by intervals.
+//! Windows longer than half of the history are not considered, because too little of their past was
+//! sampled. The range therefore grows with the history. In the paper it grows by one interval at a time.
 //!
-//! Source: Nishigaki, section 3, for the product to minimise; the estimation is ours.
+//! Source: Nishigaki 1981, section 3, for the product to minimise; the estimation is ours.
 
 use super::{Phase, Quanta};
 use vellum_workset::{Curve, Demand, History, Judged, Ticks, knee};

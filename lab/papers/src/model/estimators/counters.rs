@@ -1,4 +1,4 @@
-//! Unreferenced-interval counters: how long each page has gone without a reference, counted in intervals Δ.
+//! Unreferenced-interval counters: for how many sampling intervals Δ each page has had no reference.
 //!
 //! At every sample point, a page that was referenced since the last one has its counter set to zero; every
 //! other counter grows by one. The working set of window m·Δ is then every page whose counter is below m:
@@ -13,13 +13,14 @@
 //! number of pages of each age. The cost of a sample therefore grows with the referenced pages only.
 //!
 //! Evicted pages keep their ages up to a *horizon*, because the curve beyond the present window shows if a
-//! larger one would pay. With a horizon one above the window, it has only resident pages, as in the paper.
+//! larger one would pay. With a horizon one above the window, the curve has only resident pages, as in the
+//! paper.
 //!
 //! Invariants: a page has one age; `ages` has one entry per age below the horizon, and counts every page
 //! within the horizon once. Pages past the horizon stay in the table: a simulated program has few.
 //!
-//! Source: Nishigaki, section 3. Departure: the paper counts pages with counters "less than or equal to m",
-//! which with counters that start at zero is the window (m + 1)·Δ. Below m is W(t, m·Δ) exactly.
+//! Source: Nishigaki 1981, section 3. Departure: the paper counts pages with counters "less than or equal
+//! to m", which with counters that start at zero is the window (m + 1)·Δ. Below m is W(t, m·Δ) exactly.
 
 use std::collections::VecDeque;
 

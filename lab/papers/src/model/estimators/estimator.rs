@@ -1,4 +1,5 @@
-//! The paper's estimators ζ, φ, χ and ψ: a job's curve, smoothed, from its counters at each sample point.
+//! The estimators of Nishigaki 1981, ζ, φ, χ and ψ: a job's curves at time t over the window T, smoothed.
+//! S is the delay of a fault, Δ the sampling interval, w(t, T) the number of pages used in the window.
 //!
 //! | estimator | of | formula |
 //! | --- | --- | --- |
@@ -12,9 +13,9 @@
 //! the start of the interval and the pages referenced in it. The difference to the previous w is the number
 //! of referenced pages that were not in the window.
 //!
-//! With α = 0.5 the memory is about three intervals long and holds at most one fault. φ is then mostly
-//! noise, and the least χ or ψ is at some window without a recent fault. [`Control`](super::Control)
-//! corrects this. These estimators are here for comparison, and for jobs that change within a few intervals.
+//! With α = 0.5, ζ averages over about three intervals, with at most one fault. φ is then mostly noise,
+//! and the least χ or ψ is at some window without a recent fault. [`Control`](super::Control) corrects
+//! this. These estimators are here for comparison, and for jobs that change within a few intervals.
 //!
 //! Invariants: windows are T = m·Δ, m from 1 without gaps; φ, χ, ψ exist for one window less than ζ.
 

@@ -1,4 +1,5 @@
-//! Two estimators of a job's window from its accessed bits: the paper's (Nishigaki 1981), and Vellum's.
+//! Two estimators, by accessed bits, of a job's window (how long unused pages stay): Nishigaki's and
+//! Vellum's.
 //!
 //! ```text
 //!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe     the paper's: three intervals of history

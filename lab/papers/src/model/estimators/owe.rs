@@ -1,8 +1,8 @@
-//! The paper's controller of a job's window: chooses the window of least χ or ψ (estimated products) in its
-//! range, and widens the range at its end.
+//! The controller of a job's window in Nishigaki 1981. It chooses the window of the least χ or ψ
+//! (estimated products) of up to M intervals, and raises M if the products still fall there.
 //!
 //! Pages older than the window T = M·Δ are replaced, so w is available up to M + 1, and χ up to M. The
-//! chosen window is only the best of these. Widening extends the range:
+//! chosen window is only the best of these. M is raised as follows:
 //!
 //! ```text
 //!  χ ┤ ╲                             the least is at M (3.11), and it still falls there (3.12):
@@ -12,16 +12,16 @@
 //!       1  …  M  M+1
 //! ```
 //!
-//! Source: Nishigaki, section 3, equations 3.10 to 3.12. Departure: 3.12 as printed compares χ at M with χ
-//! at M + 1, which is not available (φ there would need M + 2). The printed condition is also reversed: a
-//! much larger χ at M + 1 would be a reason not to widen. We take its meaning to be that the products still
-//! fall markedly towards M, and compare χ at M with χ at M − 1.
+//! Source: Nishigaki 1981, section 3, equations 3.10 to 3.12. Departure: 3.12 as printed compares χ at M
+//! with χ at M + 1, which is not available (φ there would need M + 2). The printed condition is also
+//! reversed: a much larger χ at M + 1 would be a reason not to raise M. We take it to mean that the
+//! products still fall markedly towards M, and compare χ at M with χ at M − 1.
 //!
 //! According to section 4 (on Table 1), the controller treats a window as nearly optimal if changing it
-//! makes a small absolute difference. The paper gives no number; here it is a parameter. The window
-//! stays if its product is within this number of the least product. The products fall markedly if they fall
-//! by more than half of it. Without this tolerance, the noise of about three intervals with at most one
-//! fault decides at every sample point.
+//! makes a small absolute difference. The paper gives no number; here it is a parameter. The window stays
+//! if its product is within this number of the least product. The products fall markedly if they fall by
+//! more than half of it. Without this tolerance, noise decides at every sample point, as about three
+//! intervals have at most one fault.
 
 use super::{Estimator, Quanta};
 use vellum_workset::Criterion;

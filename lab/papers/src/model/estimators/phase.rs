@@ -1,14 +1,15 @@
-//! Detection of a change of a job's phase.
+//! Detects that a job has begun a new phase: that its past use of pages no longer predicts its future use.
 //!
-//! The detector watches one number, such as the pages in a working set. It compares the number's level since
-//! the phase began with a recent short average, smoothed as in equation 3.2. The history no longer predicts
-//! the job if the two stay further apart than the short average has ever varied.
+//! The detector watches one number, such as the pages in a working set. It compares two averages of the
+//! number: over the phase so far, and over the last intervals (smoothed as in equation 3.2 of Nishigaki
+//! 1981). A new phase has begun if the two stay further apart than the short average has ever varied.
 //!
-//! Working sets that share most of their window vary slowly, so a change counts only if it lasts as long as
-//! the window. During the first window after a start, working sets still include the time before: an empty
-//! start or another phase. A watch ignores these samples, since they would hide later changes.
+//! Successive working sets share most of their window and so vary slowly. A change thus counts only if it
+//! lasts as long as the window. During the first window after a start, working sets still include the time
+//! before: an empty start or another phase. The detector ignores these samples, since they would hide
+//! later changes.
 //!
-//! The paper's controller needs no restart: its memory is only three intervals long.
+//! The paper's controller needs no restart: it averages over only three intervals.
 
 /// Deviations of the short average up to this many are no change …
 const DEVIATIONS: f64 = 5.0;

@@ -1,4 +1,4 @@
-//! A simulated job: its position in its list of programs (initiator), its resident pages, its counters.
+//! A simulated job: its place in the list of programs that it runs, its resident pages, its counters.
 
 use super::program::{Program, Stretches};
 use super::settings::{INTERVAL, PAGE_TIME, WINDOW_MAX};

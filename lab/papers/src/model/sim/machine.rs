@@ -1,4 +1,4 @@
-//! The simulated machine: CPU, frames and load control.
+//! The simulated machine: its CPU, its page frames, and the suspension of jobs when frames run out.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

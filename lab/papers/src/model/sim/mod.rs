@@ -8,9 +8,9 @@
 //!    └── activated ── suspended (whole: pages out, pages in as blocks) ◀┘ no frame left
 //! ```
 //!
-//! Each job belongs to an *initiator*, a list of programs: when one ends, the next starts. A job references
-//! its pages by the stack model, or walks over them (the King Size Program), and does file I/O now and then.
-//! Frames are limited.
+//! Each job belongs to an *initiator*, a list of programs: when one ends, the next starts. A job
+//! references its pages by the stack model (`slrum.rs`), or walks over them (the King Size Program), and
+//! does file I/O now and then. Frames are limited.
 //!
 //! - Pages that have left a job's window are evicted at its sample points or when a frame is needed
 //!   ([`Eviction`]).
@@ -19,7 +19,7 @@
 //! - No job waits for ever: a job that has waited long is exchanged for a job that has run long.
 //!
 //! Runs differ only in their [`Windows`] and eviction. There is one window for all jobs, adjusted to the
-//! paging load, or one for each job by a knee. Without windows, the least recently used page is evicted.
+//! paging load, or one for each job, at its knee. Without windows, the least recently used page is evicted.
 //!
 //! Time is in instructions of the one CPU. All random numbers come from the seed: the same settings give the
 //! same figures everywhere.
@@ -34,9 +34,9 @@
 //! | `settings` | sizes and times, with the paper's values |
 //! | `report` | the figures |
 //!
-//! Source: Nishigaki, section 5. A named constant or setting states our assumption where the paper gives no
-//! details: file I/O, blocks, the order of suspension, the programs' curves (of which its Figure 3 gives
-//! only the shapes).
+//! Source: Nishigaki 1981, section 5. A named constant or setting states our assumption where the paper
+//! gives no details: file I/O, blocks, the order of suspension, the programs' curves (of which its Figure
+//! 3 gives only the shapes).
 
 mod device;
 mod job;

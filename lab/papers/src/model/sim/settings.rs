@@ -1,6 +1,6 @@
 //! The sizes, the times and the workload of the simulated machine.
 //!
-//! Source: Nishigaki, section 5, for memory, initiators and S. The rest is assumed: see the constants.
+//! Source: Nishigaki 1981, section 5, for memory, jobs and the delay of a fault. The rest is assumed.
 
 use super::program::{Program, benchmark_programs, king_size_program};
 use super::windows::{Eviction, Windows};

@@ -1,4 +1,4 @@
-//! The choice of the simulated jobs' windows, and of the time when pages outside them are evicted.
+//! Chooses the simulated jobs' windows (how long unused pages stay), and when pages outside them are evicted.
 
 use super::settings::{INTERVAL, WINDOW_MAX, WINDOW_START};
 use crate::model::estimators::{Counters, Quanta, Step};

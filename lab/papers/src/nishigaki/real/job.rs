@@ -5,10 +5,10 @@
 //!              └─▶ read "go" ─▶ warm up ─▶ count ─▶ print the figures ─▶ go on, uncounted, until killed
 //! ```
 //!
-//! A reference to another page touches the page; the processor is then kept busy for as long as the program
-//! stays on it. Only this work is virtual time. With windows, the job uses its own record of references (as
-//! a program on Vellum's pages would). At each sample point it chooses its window, and returns pages outside
-//! it (MADV_PAGEOUT) if the cgroup is near its limit. The job's own time pays for all of this. The time to
+//! When the program goes to another page, the job touches it, and then keeps the processor busy for as
+//! long as the program stays there. Only this work is virtual time. In runs with windows, the job itself
+//! records its references. At each sample point it chooses its window, and returns pages outside it
+//! (MADV_PAGEOUT) if the cgroup is near its limit. All of this counts as the job's own time. The time to
 //! draw random references belongs to the experiment; it is measured and subtracted.
 
 use super::{DELTA, SCALE};

@@ -11,7 +11,7 @@
 //!   the kernel's own memory is small compared with theirs.
 //! - On zram a fault costs CPU time and no waiting. The result is therefore the jobs' service per second of
 //!   their CPU time, which other programs on the machine do not change.
-//! - There is no load control: jobs are not suspended, in any arm.
+//! - There is no load control: whatever chooses the pages to evict, no job is suspended.
 //! - Everything made here is removed at the end, also after a signal: first jobs, then cgroup, then device.
 
 mod job;
