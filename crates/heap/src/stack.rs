@@ -9,9 +9,9 @@
 //!
 //! # Invariants
 //! * Words beyond the length are null, so popped values are not kept alive.
-//! * Values move within the stack only while the thread has a [`Scope`]. A collection stops
-//!   such a thread first, but not a thread in a blocking region (`Heap::blocking`), and could miss a value
-//!   that moves.
+//! * Values move within the stack only while the thread has a [`Scope`]. A collection stops such a thread
+//!   first. It does not stop a thread in a blocking region (`Heap::blocking`): if that thread moved a value,
+//!   the collection could miss it.
 //! * The memory is a root as long as it is allocated. During growth, the old and the new memory are both
 //!   roots.
 
