@@ -1,5 +1,5 @@
-//! Sets the soname of the shared library, the name under which linked programs search for it. Change its
-//! number when programs have to be linked again; `install` and `packaging/cmake` have the number too.
+//! Sets the soname of the shared library, the name under which linked programs search for it. Change the
+//! soname's number when programs must be linked again; `install` and `packaging/cmake` have it too.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! Links the library to `libvellum.so`, which `./build` builds first, and gives it the name by which
+//! Links this library to `libvellum.so`, which `./build` builds first. Gives this library the name by which
 //! programs search for it (`libgc.so.1`).
 //!
 //! The library depends on the C library but on no version of its symbols: it is linked to a stand-in without

@@ -1,5 +1,5 @@
-//! Links the library to `libgc.so.1`, which `./build` builds first, and gives it the name by which programs
-//! search for it (`libgccpp.so.1`).
+//! Links this library to `libgc.so.1`, which `./build` builds first. Gives this library the name by which
+//! programs search for it (`libgccpp.so.1`).
 
 use std::env;
 use std::path::PathBuf;

@@ -9,7 +9,7 @@
 //! it resident in every process: a fifth of a small process's memory.
 //!
 //! `resident.txt` lists these functions. The build makes a linker script from the list; other code keeps its
-//! order. With another linker or older symbol names, all functions keep theirs.
+//! order. With another linker or older symbol names, all code keeps its order.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;

@@ -1,7 +1,7 @@
 //! The error of this crate: a message with the thing, the reason and the way out.
 //!
-//! Callers print it and do nothing else with it. Only [`HttpError`](crate::HttpError) and
-//! [`ApiError`](crate::kube::ApiError), which decide about another attempt, have types of their own.
+//! Callers only print it. [`HttpError`](crate::HttpError) and [`ApiError`](crate::kube::ApiError) have
+//! types of their own, because callers use them to decide whether to retry.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -11,10 +11,10 @@
 //! ```
 //!
 //! The functions are pure: they open no file and accept any text. Paths are relative to the hierarchy's
-//! root and have no slash at either end. Apart from Slurm's, both cgroup versions have the same names.
+//! root and have no slash at either end. Both cgroup versions have the same names, except those of Slurm.
 //!
-//! Invariants: a cgroup below a job's belongs to that job. A cgroup whose name has no known form is a level
-//! to search below ([`Place::Above`]), never an error.
+//! Invariants: a cgroup below a job's cgroup belongs to that job. A cgroup whose name has no known form is
+//! a level to search below ([`Place::Above`]), never an error.
 //!
 //! Sources: kubelet `cgroup_manager_linux.go` (names of both drivers), systemd `unit-name.c` (escapes),
 //! Slurm `cgroup_v1.c`, `cgroup_v2.c` (levels).

@@ -1,8 +1,9 @@
-//! Finds the names of containers in a list of the node's pods. The list is the kubelet's read-only endpoint
-//! (`/pods`), or a file in the format of `kubectl get pods -o json` that another program updates.
+//! Finds the names of containers in a list of the node's pods. The list comes from the kubelet's read-only
+//! endpoint (`/pods`), or from a file like the output of `kubectl get pods -o json`, which another program
+//! updates.
 //!
 //! The list is read again when a container appears that is not in it, and seldom otherwise. Without a
-//! list, containers are named by their cgroups' paths, and a notice reports it ([`Pods::trouble`]).
+//! list, containers are named by their cgroups' paths, and a notice gives the reason ([`Pods::trouble`]).
 //!
 //! Invariants: a list is bounded in length, an answer also in time ([`LIMITS`]). After an unreadable list the
 //! last readable one stays in force. A list only gives names: it adds no cgroup to those watched.

@@ -1,7 +1,7 @@
 //! Schedules the watches: all together stay within one CPU budget, and each gets its turn.
 //!
-//! Each watch keeps to its own budget: 1 % of its job, or 0.05 % of a processor. Five hundred watches
-//! would still take a quarter of a processor. A common budget therefore limits them, by a token bucket:
+//! Each watch keeps to its own budget: 1 % of its job, or 0.05 % of a processor. At 0.05 %, five hundred
+//! watches take a quarter of a processor. A common budget therefore limits them, by a token bucket:
 //!
 //! ```text
 //! credit = min(depth, credit + share · time passed − cost)        share: of one processor, for all watches

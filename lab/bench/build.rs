@@ -1,8 +1,8 @@
-//! Builds mimalloc 3 as a shared library that replaces malloc, and the C code (*kernels*) that `timing`
-//! times.
+//! Builds mimalloc 3 as a shared library that replaces malloc, and the C code (*kernels*) whose time the
+//! section `timing` measures.
 //!
 //! mimalloc's source is the C code in the crate libmimalloc-sys, compiled with the switches of its release
-//! build. Debian packages only mimalloc 2, and the crate itself builds a library without `malloc`.
+//! build. Debian has only mimalloc 2, and the crate's own build makes a library without `malloc`.
 //!
 //! Outputs for the program, as environment variables at compile time:
 //! - `VELLUM_BENCH_MIMALLOC3`, `VELLUM_BENCH_MIMALLOC_SECURE`: paths of the default and the secure build.

@@ -1,4 +1,4 @@
-//! Duels: comparisons of two operations of the calling program, timed by turns.
+//! Duels: comparisons of two operations of the calling program, which are timed in turns.
 
 use crate::clock;
 use crate::error::{handed_out, none, object, put, shared};

@@ -1,6 +1,6 @@
-//! JSON and table rows for the causes of outliers, and for the periodic disturbances, of a series of times.
+//! Table rows and JSON for an explained series of times: causes of outliers, and periodic disturbances.
 //!
-//! `explain` finds both; `vellum bench` and `vellum obs explain` report them.
+//! `explain.rs` finds the causes and the disturbances; `vellum bench` and `vellum obs explain` print them.
 
 use serde::Serialize;
 use vellum_measure::{Attribution, CauseTotal, Spectrum, Unit};

@@ -9,9 +9,9 @@
 //!
 //! A control is one more run without Vellum. The runs of a round are close in time, so a change of the
 //! machine's speed affects all of them. Each round gives two ratios: with/without and control/without. The
-//! result is the median of each ratio over the rounds. The second ratio shows the noise of this machine. A
-//! difference is reported only if the first ratio's confidence interval lies above 1 and the second's
-//! interval, or below both.
+//! result is the median of each ratio over the rounds. The median of control/without shows the noise of this
+//! machine. A difference is reported only in two cases: the confidence interval of with/without lies above 1
+//! and above the interval of control/without, or it lies below 1 and below that interval.
 //!
 //! Every run must do the same work. Standard input is the same file at the same offset each time, or empty. A
 //! failing run ends the comparison. A stop signal (Ctrl-C) ends it too, with a report of the complete rounds.

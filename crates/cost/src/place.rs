@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The *place* is the innermost line that a user wrote. *Via* is the function that this line called, if the
-//! line did not do the operation itself. Without such a line, the place is the innermost function of an
-//! executable without debug information. The next choices are the innermost function of a library that is not
-//! the system's, and of the whole stack.
+//! line did not do the operation itself. Without such a line, the place is the first of these: (1) the
+//! innermost function of an executable without debug information, (2) that of a library outside the system's,
+//! (3) that of the whole stack.
 //!
 //! [`Causes::hiding`] skips wrappers. It also prefers a named function of a library to a nameless function or
 //! `main` of an executable, as that name is more informative.

@@ -1,7 +1,7 @@
 //! Finds wrappers: functions that only forward a request for memory. Reports show their caller instead.
 //!
-//! The table has patterns for the allocation functions of C, C++ and Rust, of common runtimes, and the usual
-//! names in C programs. The user can add patterns (`vellum heap --hide`).
+//! The table has patterns for the allocation functions of C, C++, Rust and common runtimes, and for the usual
+//! names of wrappers in C programs. The user can add patterns (`vellum heap --hide`).
 
 use regex::{Regex, RegexSet};
 

@@ -1,4 +1,4 @@
-//! The arms of a duel: the operations or programs that run by turns, each once in every round.
+//! The arms of a duel: the operations or programs that are compared. Each runs once in every round.
 //!
 //! The first operation has two arms: `A`, and the control `A'`, which must show no difference from `A`. Two
 //! operations `A` and `B` give the three arms [`ARMS`]; duels of programs may have more.

@@ -1,4 +1,5 @@
-//! Experiments: compare operations or programs (*arms*) that run by turns in random order.
+//! Experiments: compare operations or programs (*arms*) that run in rounds, in a random order within each
+//! round.
 //!
 //! ```text
 //!                   ArmOrder: order of the arms   Stop rule: rounds, time, width of the confidence interval

@@ -1,6 +1,6 @@
 //! Stop rules: an experiment ends after some rounds, after a time, or when its ratio is precise enough.
 //!
-//! The last rule uses the width of the ratio's confidence interval, never its position (see [`Plan`]).
+//! The third rule uses the width of the ratio's confidence interval, never its position (see [`Plan`]).
 
 use std::time::Duration;
 use vellum_measure::{Interval, Plan};

@@ -31,8 +31,8 @@
 //! # What holds
 //! * No object has a header. The block's descriptor has the size and sort of its objects, and bitmaps of
 //!   their marks and allocation bits.
-//! * An ambiguous pointer finds its object by a table load and a multiplication, whatever the size.
-//! * Allocation takes no lock and no atomic operation within a block.
+//! * A table load and a multiplication lead from an ambiguous pointer to its object of any size.
+//! * Allocation within a block takes no lock and no atomic operation.
 //! * Memory that is handed out is zero, unless it is for an atomic object. A program never reads a dead
 //!   typed or untyped object's contents.
 //! * A collection takes no lock and allocates nothing while the world stands still.
@@ -48,8 +48,8 @@
 //!   without a walk, and its type needs no header word.
 //! * There are three plans (ways to collect). One moves nothing, one empties sparse blocks, and one has
 //!   generations: see [`Plan`], `evacuation` and `appel`.
-//! * The source collects at two thirds of the heap. Here a policy decides when, by the live bytes and the
-//!   memory available (`sizing`).
+//! * The source collects when two thirds of the heap are in use. Here a policy decides when, by the live
+//!   bytes and the memory available (`sizing`).
 
 #![cfg_attr(not(test), no_std)]
 // The model checker builds `work_packets` alone, over its own atomics: see tests/loom.rs.

@@ -7,11 +7,11 @@
 //! accept ─▶ find the peer's job ─▶ read reports ─▶ share the job's target among its heaps ─▶ send
 //! ```
 //!
-//! A peer must be a process of a job; `SO_PEERCRED` gives its pid. A peer is disconnected if it belongs to
-//! no job for [`STRANGER_PERIODS`], sends anything but reports, or does not read.
+//! A peer (a connected process, its pid given by `SO_PEERCRED`) is disconnected if it belongs to no job
+//! for [`STRANGER_PERIODS`], sends anything but reports, or does not read its targets.
 //!
-//! A job's heaps share the job's target (the memory that the policy gives it) minus its memory outside of
-//! heaps, in proportion to their live memory.
+//! A job's target is the memory that the policy gives the job. The part of the target that exceeds the
+//! job's memory outside of heaps is divided among its heaps in proportion to their live memory.
 
 use crate::place::{Listening, Place, PlaceError};
 use rustix::io::Errno;

@@ -6,7 +6,7 @@
 //! S = (Δsystem − share · Δuser) / Δmajor
 //!
 //! The share, usual system time per user time, is learnt in periods with hardly a fault. Estimates are
-//! smoothed (Nishigaki 1981, equation 3.2). Until there are enough faults, S is that measured on the device.
+//! smoothed (Nishigaki 1981, equation 3.2). Until there are enough faults, the device's S is used.
 //!
 //! The estimate does not contain the time for which a job *waits* for a device. The kernel counts that only
 //! with delay accounting (`kernel.task_delayacct`). On disks the device's S is therefore better, and the

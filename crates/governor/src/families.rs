@@ -1,6 +1,6 @@
-//! Metric families (Prometheus's term for named metrics): the type, and those that several crates share.
+//! Metric families (Prometheus's term for named metrics): their type, and families of several crates.
 //!
-//! A [`Family`] writes its rows and also gives queries its name, so no query can name a missing metric.
+//! The same [`Family`] writes rows and gives queries the name, so no query can name a missing metric.
 //!
 //! - The governor and `vellum agent` use the same name for the same value of a job; only the labels differ.
 //! - A name never changes its meaning.

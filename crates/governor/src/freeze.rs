@@ -1,8 +1,8 @@
 //! Suspends all processes of a job together, and resumes them.
 //!
-//! The kernel freezes a whole cgroup of version 2 at once. Without such a cgroup, every process is stopped by
-//! `SIGSTOP`. A process may fork while others are being stopped, so the job is scanned until no process of it
-//! runs.
+//! The kernel freezes a whole cgroup of version 2 at once. Without such a cgroup, every process is stopped
+//! by `SIGSTOP`. A process may fork while others are being stopped, so the job is scanned again and again
+//! until none of its processes runs.
 //!
 //! Processes that were already stopped are neither stopped again nor continued.
 //!

@@ -3,8 +3,8 @@
 //! Several jobs on one machine need more memory together than the machine has. The kernel evicts pages of
 //! all jobs by one measure of age. A page unused for a second may be worth keeping for one job and worth
 //! nothing for another, so each job has its own *window*, the time for which unused pages stay
-//! ([`vellum_workset`]). The governor finds the window of each job, and gives the job the memory of that
-//! window. If not all jobs fit, it suspends whole jobs.
+//! ([`vellum_workset`]). The governor finds the window of each job, and gives the job the memory that it
+//! uses in this window. If not all jobs fit, it suspends whole jobs.
 //!
 //! ```text
 //! jobs.toml ─▶ Config ─▶ Governor ─▶ Job … Job         start or adopt, watch, reclaim, suspend

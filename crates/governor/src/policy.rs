@@ -11,22 +11,23 @@
 //!
 //! 1. A job *needs* its worth (the memory of its working set at the knee), or the memory that it holds if
 //!    the worth is not known. A job from which nothing can be reclaimed (no privilege, no swap) needs at
-//!    least the memory that it holds, and *keeps* that while suspended. If memory can be reclaimed from it
-//!    only when it is suspended, it needs as much, but keeps nothing while suspended.
+//!    least the memory that it holds, and *keeps* that while suspended. A job from which memory can be
+//!    reclaimed only while it is suspended also needs what it holds, but keeps nothing.
 //! 2. No memory is reclaimed from any job while all fit: memory beyond the knee is wasted only when another
 //!    job needs it.
 //! 3. If the needs do not fit, jobs are suspended whole, the least urgent first: some jobs at their knee do
 //!    more work than all jobs below it.
-//! 4. A suspended job's urgency rises by one with each *turn* (set time) that it waits. A resumed job is not
-//!    suspended for a turn (or half the bound of rule 7, if less). While the first waiting job does not fit,
-//!    no other is resumed before it. Each job therefore runs again, whatever its urgency and size.
+//! 4. A suspended job's urgency rises by one with each *turn* (set time) that it waits. A resumed job runs
+//!    for at least a turn (or half the bound of rule 7, if less) before it is suspended again. While the
+//!    first waiting job does not fit, no other is resumed before it. Each job therefore runs again,
+//!    whatever its urgency and size.
 //! 5. The first job in the order always runs, whatever it needs: a single job is never stopped for its size.
-//! 6. While tasks stall on memory for a larger share of the time than the *brake*, nothing is reclaimed. If
-//!    that lasts, and the governed jobs wait for faults as much, the number of running jobs (*slots*) falls
-//!    by one.
-//! 7. No job is suspended for longer than a bound. The job that waits longest is *due* when its time is over,
-//!    or earlier, so that the jobs after it become due one by one, evenly. A due job runs whatever the needs.
-//!    Among equally urgent jobs, the job that has run longest stops for it first.
+//! 6. While tasks stall on memory for a larger share of the time than the *brake*, nothing is reclaimed.
+//!    If that lasts, and the governed jobs wait for faults for more than that share too, the number of
+//!    jobs that may run (*slots*) falls by one.
+//! 7. No job is suspended for longer than a bound. The job that waits longest is *due* when it has waited
+//!    for the bound, or earlier, so that the jobs after it become due one by one, evenly. A due job runs
+//!    whatever the needs. Among equally urgent jobs, the job that has run longest stops for it first.
 //!
 //! Invariants:
 //! - No job waits longer than the bound, if a decision follows within [`Decided::within`].

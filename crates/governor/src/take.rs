@@ -8,8 +8,8 @@
 //! | [`Means::SoftLimit`] | a cgroup of version 1 | nothing at once: the kernel reclaims here first when memory is short |
 //! | [`Means::Nothing`] | – | nothing: the job gets advice, and can be suspended |
 //!
-//! No means is a hard limit: lowering a hard limit under a running job can kill it. Without swap, anonymous
-//! memory stays resident.
+//! None of these means is a hard limit: lowering a hard limit under a running job can kill the job.
+//! Without swap, anonymous memory stays resident.
 //!
 //! [`Means::Evict`] evicts by age, as Nishigaki 1981 does (see `vellum_workset`). The job's watch ages the
 //! job's cgroup (begins a generation of pages) at each look ([`vellum_kernel::generations`]). If the last

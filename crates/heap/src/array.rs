@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! len   (padding) | element 0 | element 1 | ...
-//! as large as one element, if elements contain pointers
+//! together as large as one element, if elements contain pointers
 //! ```
 //!
 //! If elements contain pointers, the collector scans every element by the map of its type. It scans the

@@ -1,4 +1,5 @@
-//! The process's heap: settings, scopes, collections, code that does not touch the heap, limits and counters.
+//! The process's heap: settings, scopes, collections, blocking regions (which do not use it), limits,
+//! counters.
 
 use crate::OutOfMemory;
 use crate::scope::Scope;

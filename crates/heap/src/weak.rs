@@ -1,9 +1,9 @@
 //! Weak references, which lead to an object without keeping it alive.
 //!
-//! The pointer to the object lies in a box that is not scanned. The collector records its address (a link),
-//! and clears the pointer when the object dies. Removing the link takes the heap's lock, so a reference
+//! The pointer to the object lies in a box that is not scanned. The collector records where this pointer is
+//! (a link), and clears it when the object dies. Removing the link takes the heap's lock, so a reference
 //! dropped in a blocking region ([`Heap::blocking`](crate::Heap::blocking)) leaves its box in a list. The
-//! next reference made, or dropped outside such a region, frees these boxes.
+//! next weak reference that is made, or is dropped outside such a region, frees these boxes.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

@@ -18,7 +18,7 @@
 //! # Source
 //! NaN-boxing for immediates, as in JavaScriptCore; tags in low bits for pointers (Steenkiste and Hennessy,
 //! *Tags and type checking in LISP*, ASPLOS 1987). Both are combined because the collector must be able to
-//! read a word as an address in its object.
+//! read a word as an address inside an object.
 
 use crate::handle::Gc;
 use crate::object::{Object, Pointers};

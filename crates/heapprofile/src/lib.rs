@@ -16,7 +16,7 @@
 //! `vellum cost` also records stacks (`vellum-recorder`); common code is in `vellum-stacks`. The recorders
 //! count in different ways. This one keeps the set of live blocks, each with its whole stack, under one lock:
 //! only for samples is that cheap enough. `vellum cost` counts every operation, so its usual path is one
-//! probe by the return address, without a lock or a walk.
+//! look-up of the return address in a table, without a lock or a walk.
 //!
 //! | module | concept |
 //! | --- | --- |

@@ -1,4 +1,5 @@
-//! The table of the sampled blocks in use: by address, the amount that a block stands for, and its stack.
+//! The table of the sampled blocks in use: for each address, the amount that the block stands for, and its
+//! stack.
 //!
 //! It is a hash table of open addressing with linear probes, at most half full. A deletion moves later
 //! entries back, so that there are no tombstones (Knuth, *The Art of Computer Programming*, vol. 3, 6.4,

@@ -1,10 +1,11 @@
 //! This process's part of the file in which profiles are kept ([`vellum_wire::held`]).
 //!
 //! - A process takes a part when it samples its first block.
-//! - A forked child has no part, whatever call forked it. The state of the parent's part is on a page that
-//!   the kernel clears in a child (`MADV_WIPEONFORK`). The child's first sample takes another part.
+//! - A forked child with its own memory has no part, whatever call forked it. The state of the parent's part
+//!   is on a page that the kernel clears in a child (`MADV_WIPEONFORK`). The child's first sample takes
+//!   another part.
 //! - A child that shares its parent's memory (`vfork`) uses the parent's part.
-//! - A *generation* number separates blocks that a process sampled from those inherited from its parent.
+//! - A *generation* number separates blocks that a process sampled from blocks inherited from its parent.
 //! - The file's memory is allocated a step ahead, as a write to a full file system would end the process.
 
 use core::ffi::CStr;

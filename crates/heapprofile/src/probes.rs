@@ -3,8 +3,8 @@
 //!
 //! A probe is one `nop`, which a tracer replaces. Only the path of sampled blocks has probes, so they cost
 //! nothing while no block is sampled. A note is laid out as in SystemTap's `sys/sdt.h`: three addresses and
-//! three texts. The addresses are the probe's, a section's for prelinking (none) and a semaphore's (none).
-//! The texts are provider, name, and arguments (`SIZE@OPERAND`, negative if signed).
+//! three texts. The first address is the probe's. The other two are 0: they are for prelinking and for a
+//! semaphore. The texts are provider, name, and arguments (`SIZE@OPERAND`, negative if signed).
 
 use core::arch::asm;
 

@@ -1,7 +1,7 @@
 //! Finds the lines of Python on the stack of a sampled block.
 //!
-//! They are read from the interpreter's frames ([`vellum_unwind::Interpreter`]). The kernel does all reads:
-//! if an interpreter's layout does not match its version, lines are missing, but the program does not crash.
+//! Lines are read from an interpreter's frames ([`vellum_unwind::Interpreter`]). The kernel does all reads:
+//! if the layout does not match the version, lines are missing, but the program does not crash.
 //!
 //! A line is entered in the file (`part`) once ([`EntryKind::Line`]), under a hash of its number and names.
 

@@ -13,10 +13,11 @@
 //! # Stacks that pin holes
 //! Neither a slab nor a page can be returned while a block in it is in use. Only sampled blocks have known
 //! stacks, but they lie in slabs of their own (the sample heap). The record of a sample therefore has the
-//! slab that would have served the request unsampled. The blocks there are the sample's *neighbours*: with
-//! few left, much free memory is pinned. A sample's weight is the number of blocks that it stands for, times
-//! the holes of that slab for each block in use there. A class's holes are divided among its samples in
-//! proportion to these weights. A block whose slab is gone or unknown has the average weight of its class.
+//! slab that would have served the request unsampled. The blocks in that slab are the sample's *neighbours*:
+//! the fewer are left, the more free memory each pins. A sample's weight is the number of blocks that it
+//! stands for, times the holes of that slab for each block in use there. A class's holes are divided among
+//! its samples in proportion to these weights. A block whose slab is gone or unknown has the average weight
+//! of its class.
 
 use super::live::Sample;
 use core::sync::atomic::Ordering::{Relaxed, Release};

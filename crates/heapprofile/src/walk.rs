@@ -6,7 +6,7 @@
 //! - Modules (the program and its libraries) may be unloaded (`dlclose`). A stored rule is valid while its
 //!   module has the same range, path and dynamic section, which the loader reports anew for each stack.
 //! - Code made at run time, and some code of compilers, has no tables. There the walk follows the frame
-//!   pointer, while it leads to instructions behind calls.
+//!   pointer, as long as this leads to return addresses (instructions behind calls).
 //! - Words of the stack are read after a check that they are readable, some pages at a time. Tables of
 //!   hand-written code may be wrong, and the stack of a coroutine can end anywhere. A process that filters
 //!   its system calls has no such check, and relies on the tables.

@@ -5,8 +5,8 @@
 //!
 //! - Fields are counted from the last `)`: a command's name may hold spaces and parentheses.
 //! - Faults and times have two parts: *own* (all threads of the process) and *waited* (children that the
-//!   process has waited for). A job's total is own + waited of each live process, plus the children that the
-//!   calling process has waited for.
+//!   process has waited for). The total of a job is the sum of both parts over its live processes, plus the
+//!   waited part of the process that started the job.
 
 use crate::Bytes;
 use crate::file::{Unreadable, field, text};

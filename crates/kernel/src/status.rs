@@ -1,4 +1,4 @@
-//! Memory, threads and capabilities of a process, from `/proc/PID/status`: the kernel walks no page table.
+//! Memory, threads and capabilities of a process, from `/proc/PID/status`, for which no page table is walked.
 
 use crate::file::{Unreadable, text};
 use crate::{Bytes, Pid};

@@ -1,7 +1,7 @@
 //! Descriptors of `gc_typed.h` (which words of an object may be pointers), and the heap's types for them.
 //!
-//! A libgc descriptor is one word, made from a bitmap without an object size; a type of this heap has both.
-//! The word is therefore the address of a record: the bitmap, and one type for each requested size. Programs
+//! A libgc descriptor is one word, made from a bitmap without an object size; this heap's types need a size.
+//! The word is therefore the address of a record: the bitmap, and a type for each requested size. Programs
 //! request few sizes. Equal bitmaps share a record, because programs make a descriptor at each allocation.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //! BUCKETS[hash] ┘
 //! ```
 //!
-//! Elements up to the heap's longest type have a type that the collector scans directly. Longer elements
-//! have a type whose pointers [`trace`] reports.
+//! Elements up to the length of the heap's longest type have a type that the collector scans directly. Longer
+//! elements have a type whose pointers [`trace`] reports.
 //!
 //! # Invariants
 //! * Records and types are never freed, and lists grow only at their heads, so no lock is needed to read.

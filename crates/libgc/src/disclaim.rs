@@ -1,5 +1,5 @@
-//! `gc_disclaim.h`: procedures called for objects that were found dead, registered by kind or for one
-//! object.
+//! `gc_disclaim.h`: procedures that are called for dead objects. A procedure is registered for one object or
+//! for a kind of objects.
 //!
 //! The heap stores the procedures and orders their calls (`vel_gc_set_disclaimer`). Here they run right
 //! after a collection, with the world running and no lock held. In libgc they run during the sweep,

@@ -1,4 +1,4 @@
-//! Setters of callbacks for the events and the start of a collection; a callback may prevent the collection.
+//! Sets the program's callbacks: for events of a collection, for its start, and one that can prevent it.
 //! `hooks` calls the callbacks.
 
 use crate::forms::{callbacks, values};

@@ -1,7 +1,8 @@
 //! Finalizers and disappearing links: libgc's interface over `vel_gc_replace_finalizer` and `vel_gc_link`.
 //!
-//! As in libgc, an ordered finalizer waits until no other dead object refers to its object. Ordered
-//! finalizers therefore never run for objects that refer to themselves or to each other.
+//! As in libgc, an object's ordered finalizer waits while any dead object with a waiting finalizer leads to
+//! that object, directly or through others. If an object leads back to itself, its ordered finalizer never
+//! runs. `GC_register_finalizer_ignore_self` excepts direct references from an object to itself.
 
 use crate::forms::{passes, same};
 use crate::hooks::{AWAIT, Await};

@@ -1,5 +1,5 @@
-//! `gc_gcj.h`: objects whose first word points to a structure (such as a class table) that has their mark
-//! descriptor.
+//! `gc_gcj.h`: objects that begin with a pointer to a structure (such as a class table), which contains the
+//! object's mark descriptor.
 
 use crate::forms::same;
 use crate::kinds::{self, MarkProc};

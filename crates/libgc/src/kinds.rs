@@ -1,9 +1,9 @@
 //! `gc_mark.h`: kinds of objects, and the mark procedures that report an object's pointers.
 //!
 //! In libgc a mark procedure receives the collector's mark stack. It pushes the object's pointers as entries
-//! of a start and a descriptor, or calls `GC_mark_and_push`. Here each call starts with an empty stack.
-//! Later, the pointers of its entries are reported by `vel_gc_visit` as ambiguous, and the procedures of its
-//! entries are called with the rest of the stack. `GC_mark_and_push` reports its pointer at once.
+//! (a start address and a descriptor), or calls `GC_mark_and_push`. Here each call starts with an empty
+//! stack. Later, the pointers of its entries are reported by `vel_gc_visit` as ambiguous, and the procedures
+//! of its entries are called with the rest of the stack. `GC_mark_and_push` reports its pointer at once.
 //!
 //! Invariant: the world is stopped while a procedure runs, so one static holds the visitor in use
 //! (`visitor`).

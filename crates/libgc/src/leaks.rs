@@ -3,8 +3,8 @@
 //!
 //! Each object gets a finalizer that reports it. Freeing the object removes the finalizer; an object that
 //! dies with its finalizer has leaked. If a collection finds many leaks, the first are reported one by one,
-//! the rest as a number (`leak_round`). The program's finalizers and links have no effect then, as with
-//! libgc.
+//! the rest as a number (`leak_round`). The program's finalizers and links have no effect in this mode, as
+//! with libgc.
 
 use crate::collection::watch_leaks;
 use crate::forms::values;

@@ -1,4 +1,4 @@
-//! `libgc.so.1`: runs programs written for the Boehm-Demers-Weiser collector (libgc) on Vellum's, unchanged.
+//! `libgc.so.1`: runs unchanged programs for the Boehm-Demers-Weiser collector (libgc) on Vellum's collector.
 //!
 //! The interface is that of version 8.2: the same names, values and guarantees. Behind it is the heap of
 //! `libvellum.so` (`include/vellum_gc.h`), one per process. This library keeps only state for which that
@@ -14,7 +14,7 @@
 //! | [`allocate`] | allocating, resizing, freeing and finding objects |
 //! | [`checked`] | `GC_debug_*`: objects with `headers` that record where they were made |
 //! | [`checks`] | pointer checks that a program may call |
-//! | [`collect`] | collections; `collection` has the work around one |
+//! | [`collect`] | collections; `collection` has the work before and after one |
 //! | [`disclaim`] | `gc_disclaim.h`: callbacks run on dead objects |
 //! | [`dump`] | prints figures |
 //! | [`events`] | callbacks for events of a collection, called by [`hooks`] |
@@ -43,8 +43,8 @@
 //! * A setting without effect here is stored and returned; `docs/libgc.md` lists those.
 //! * A pointer just past an object keeps it alive while interior pointers count (the default): each object is
 //!   a byte longer.
-//! * Interior pointers always keep an object alive, even if the program requests less. Displacements need no
-//!   registration.
+//! * Interior pointers always keep an object alive, even if the program's settings request otherwise.
+//!   Displacements need no registration.
 //!
 //! # Departures
 //! The collector finds a thread at its first allocation, so threads need no registration. `GC_pthread_create`

@@ -1,7 +1,8 @@
 //! libgc's allocation lock: its holder excludes all other holders, and no collection runs while it is held.
 //!
-//! Programs take it to turn a disguised pointer into a real one: a collection at that moment could clear it.
-//! The heap has a separate lock, so the holder may call any function and may take the lock again.
+//! Programs take it to turn a disguised pointer into a real one: a collection at that moment could clear the
+//! disguised pointer. The heap has a separate lock, so the holder may call any function and may take the lock
+//! again.
 
 use crate::forks::{put, take};
 use crate::{start, vel};

@@ -1,7 +1,7 @@
 //! Thread records: whether a thread is registered, and its result until it is joined.
 //!
-//! The result of an ended thread lies only in memory of the C library, which the collector does not scan.
-//! The thread's record, an uncollectable object, therefore also holds it, until the thread is joined. The
+//! The result of an ended thread lies only in memory of the C library, which the collector does not scan. The
+//! thread's record, an uncollectable object, therefore also holds the result, until the thread is joined. The
 //! record of a detached thread is freed when the thread ends.
 //!
 //! Invariants: a record is in the list from [`add`] until it is freed. The list changes only under its lock.

@@ -1,5 +1,5 @@
-//! Roots in static data. The collector finds the data of the program and its libraries; the program
-//! registers any other.
+//! Roots in static data. The collector finds the data of the program and its libraries; the program registers
+//! any other range.
 
 use crate::abort::give_up;
 use crate::forms::values;

@@ -1,4 +1,4 @@
-//! Whether the heap has started, and settings made before that. This module uses none; any may use it.
+//! Whether the heap has started, and settings made before that. This module uses no other; any may use it.
 
 use core::sync::atomic::{
     AtomicI32, AtomicU8, AtomicU32, AtomicUsize,

@@ -1,8 +1,8 @@
 //! `javaxfc.h`: the program suspends single threads.
 //!
 //! A list here holds the suspended threads by their numbers (`pthread_t`), also those that have ended but
-//! were not joined. Joining a thread does not remove its entry, because its number may already belong to
-//! another thread, which is suspended.
+//! were not joined. Joining a thread does not remove its entry, because the number may already belong to
+//! another, suspended thread.
 
 use crate::{lock, start, vel};
 use core::ffi::c_int;

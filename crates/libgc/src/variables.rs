@@ -1,6 +1,6 @@
 //! The exported variables, which older programs set and read directly; newer programs call functions.
 //!
-//! Assigning to a variable has the effect of calling its function. A value set before the heap starts applies
+//! Assigning to a variable has the effect of calling its setter. A value set before the heap starts applies
 //! from the start, a later one from the next collection. `docs/libgc.md` lists the variables without effect.
 //!
 //! A program that is not position-independent has its own copy of a variable, and the loader makes the

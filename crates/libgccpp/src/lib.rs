@@ -8,7 +8,7 @@
 //! * All forms of the language are defined, not only the plain ones of libgc's library. Otherwise the C++
 //!   runtime's forms would return memory that is not scanned.
 //! * Deleted memory returns to its allocator. Memory from `malloc` goes to `free`: it was allocated before
-//!   this library was loaded, or by libraries with another `new`.
+//!   this library was loaded, or by a library that has its own `new`.
 
 #![cfg_attr(panic = "abort", no_std)]
 #![allow(non_snake_case, reason = "the names are those of the C++ ABI")]

@@ -1,8 +1,8 @@
-//! The fast paths of `malloc`, `calloc` and `free`, inlined into the exported functions, and the slow paths.
+//! The fast paths of `malloc`, `calloc` and `free`, inlined into exported functions, and their slow paths.
 //!
-//! A fast path makes no call, takes no lock, and has no test for special cases, which fail its usual tests. A
-//! thread without a heap has the empty heap, whose lists are empty. A request of zero bytes has size class 0,
-//! with an empty list. Null lies outside the address range of blocks, like an address of another allocator.
+//! A fast path makes no call and takes no lock. A special case needs no test: it fails a usual test. A thread
+//! without a heap has the empty heap, whose lists are empty. A request of zero bytes has size class 0, with
+//! an empty list. Null lies outside the blocks' address range, like another allocator's blocks.
 
 use crate::class::{CLASSES, COARSE_GRANULE, FINE_MAX, GRANULE, SMALL_MAX, bytes_of};
 use crate::errno::out_of_memory;

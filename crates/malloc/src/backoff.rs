@@ -1,5 +1,5 @@
-//! Decides when the process's memory figures (`gauges`) are counted again. Counting takes a small share of
-//! the time, and the pauses between counts grow while nothing happens.
+//! Decides when the process's memory figures (`gauges`) are counted again. A count is followed by a pause at
+//! least 200 times as long. Pauses grow while nothing happens.
 
 /// The shortest pause after a count, in durations of the count.
 const REST: u64 = 200;

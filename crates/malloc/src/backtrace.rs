@@ -7,8 +7,8 @@
 //!
 //! `addr2line -e FILE 0x1234` prints function and line. The walk uses the tables of C++ exceptions
 //! (`.eh_frame`, read by [`vellum_unwind`], found by [`vellum_sys::loader`]), not frame pointers. Frames of
-//! this library at the top are omitted: the first line is the program's call. A word is read only after a
-//! check that it is readable, as the misuse may have overwritten the stack.
+//! this library at the top are omitted: the first line is the program's call. A word of the stack is read
+//! only after a check that it is readable, as the misuse may have overwritten the stack.
 
 use crate::arch::here;
 use crate::modules::rule;

@@ -4,13 +4,13 @@
 //! committee.
 //!
 //! - A batch of one size takes whole units (64 KiB) from the page layer, many under one lock. Addresses of
-//!   blocks are computed without touching them. A batch of less than a slab comes from the lists.
+//!   blocks are computed without touching them. A batch of less than a slab comes from the heap's lists.
 //! - A batch free finds runs of neighbouring blocks in the array. If a run is a whole slab, its unit is
 //!   returned untouched. The blocks of a shorter run return to their slab together.
 //! - Blocks of a batch are ordinary blocks: each can be freed alone, and a batch free takes any blocks.
 //!
 //! Departure: N1527 has descriptor structures. These functions take arrays of addresses and sizes. They
-//! return the number of requests that succeeded; the later requests of the array failed.
+//! return a number `n`: the first `n` requests of the array succeeded, the later ones failed.
 
 use crate::alloc::{free, malloc};
 use crate::class::{SHAPES, SMALL_MAX, class_of};

@@ -10,10 +10,10 @@
 //! bytes  (16)     16  32  48  .. 256   288   320  .. 512   576  .. 1024  1152 .. 16384
 //! ```
 //!
-//! `malloc` reads the class from one of two tables in the heap ([`crate::heap::Heap::fine`]). One has an
-//! entry for each 16 bytes up to [`FINE_MAX`], the other for each [`COARSE_GRANULE`] bytes above. No branch
-//! depends on which of the common sizes is requested. `malloc(0)` needs no test: the list of class 0 is
-//! always empty, and the slow path serves the request from class 1.
+//! `malloc` reads the class from one of two tables in the heap ([`crate::heap::Heap::fine`]). One table has
+//! an entry for each 16 bytes up to [`FINE_MAX`]. The other has one for each [`COARSE_GRANULE`] bytes above.
+//! No branch depends on which of the common sizes is requested. `malloc(0)` needs no test: the list of class
+//! 0 is always empty, and the slow path serves the request from class 1.
 //!
 //! Invariants: `bytes_of(class_of(n)) >= n`; block sizes grow strictly from class 1 on; every block size is a
 //! multiple of 16 bytes.

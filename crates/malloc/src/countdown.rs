@@ -1,9 +1,9 @@
 //! A heap's countdown to its next sample (a block that the sampler records), without a test on the fast path.
 //!
-//! `malloc` pops blocks off `free[c]`, the list of size class `c`, without a test. When blocks are fetched
-//! for the list, it therefore gets only those for the requests before the next sample; the rest is
+//! `malloc` pops blocks off `free[c]`, the list of size class `c`, without a test. When blocks are fetched,
+//! the list therefore gets only one for each request before the next sample. The other blocks are
 //! **withheld**. The request that finds the list empty is the sample, whose block comes from the sample heap
-//! ([`crate::sampling`]). The withheld blocks are then the next list, which is cut in the same way.
+//! ([`crate::sampling`]). The withheld blocks then become the list, which is cut in the same way.
 //!
 //! ```text
 //! fetched   ▢ ▢ ▢ ▢ ▢ ▢ ▢ ▢        left = 4: the fourth request from now is the sample

@@ -1,4 +1,4 @@
-//! The calling thread's `errno`, which is set to `ENOMEM` when a request for memory fails.
+//! Sets the calling thread's `errno` to `ENOMEM` when a request for memory fails.
 
 use core::ptr::null_mut;
 

@@ -1,10 +1,10 @@
-//! Figures of the process's memory: the bytes in use, free and returned to the kernel, counted slab by slab.
+//! Counts the process's memory, slab by slab: bytes in use, free bytes, and bytes returned to the kernel.
 //!
-//! The fast paths count nothing. A count visits all slabs while threads run, so a block that changes during
-//! the count may or may not be counted. Slabs count blocks on a heap's own list as in use, so these lists are
-//! walked and their blocks subtracted. A walk ends at a block without a valid seal (`seal`), as another
-//! thread may be changing the list. The page layer is locked while a list is walked: the slab of the list's
-//! blocks can neither be unmapped nor become inaccessible.
+//! The fast paths count nothing. A count visits all slabs while threads run. A block that is allocated or
+//! freed meanwhile may be counted in either state. Slabs count blocks on a heap's own list as in use, so
+//! these lists are walked and their blocks subtracted. A walk ends at a block without a valid seal (`seal`),
+//! as another thread may be changing the list. The page layer is locked while a list is walked, so that the
+//! slab of these blocks stays mapped and accessible.
 
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;

@@ -1,6 +1,6 @@
 //! Returns free blocks on a heap's lists to their slabs, and slabs with no block in use to the page layer.
 //!
-//! Used at a thread's end, by `malloc_trim` and by the helper thread, inside the heap's gate (its lock).
+//! Used at a thread's end, by `malloc_trim` and by the helper thread, always in the heap's gate (its lock).
 
 use crate::class::CLASSES;
 use crate::heap::{Bin, Heap};

@@ -2,8 +2,8 @@
 //!
 //! - In passthrough mode, the program's own allocator made all blocks, except those made earlier by Vellum.
 //! - A library loaded with `RTLD_DEEPBIND` calls the C library's `malloc` directly, and other code frees the
-//!   block by Vellum's `free`. Such a block lies in the `brk` heap: between the program's break at the start
-//!   and now. Or it has the header that glibc gives to blocks in mappings or in threads' arenas.
+//!   block by Vellum's `free`. Such a block lies in the `brk` heap: between the program's first break and its
+//!   present one. Or it has the header that glibc gives to blocks in mappings or in threads' arenas.
 //!
 //! The call is forwarded to the block's allocator. An address of neither kind ends the process.
 

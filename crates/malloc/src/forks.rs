@@ -1,15 +1,16 @@
-//! The handlers around `fork`. They hold every heap between two slow paths, so that the child can use it.
+//! The handlers around `fork`. They lock every heap between two slow paths, so that the child can use it.
 //!
 //! - The forking thread takes the locks in one order: the helper's round, heap creation, gates, page layer.
 //!   In the child no slow path is half done.
 //! - A fast path may be half done. A thread stopped between two stores leaves a block on no list, or a count
-//!   one too high, never a block on two lists. The child may therefore adopt the heaps of the parent's other
-//!   threads, which it does not have.
-//! - A gate (a heap's lock) may not become free in time: its thread is stopped in a signal handler. Without
-//!   `membarrier` it cannot be closed. The child then loses that heap's free memory, and nothing else.
+//!   one too high, never a block on two lists. The child, without the parent's other threads, may thus adopt
+//!   their heaps.
+//! - A gate (a heap's lock) may not become free in time, as its thread is stopped in a signal handler.
+//!   Without `membarrier` no gate can be closed. The child then loses only that heap's free memory.
 //! - If small blocks are paged (`vellum_pager`), the child reads them while other threads of the parent run.
 //!   It may read lists in the middle of a change, and so adopts no heap of these threads. The forking
-//!   thread's heap is consistent: others only push blocks to it, whose links stay until they are taken.
+//!   thread's heap is consistent: other threads only push blocks to it, and these blocks' links stay until
+//!   the blocks are taken.
 
 use crate::heap::{A_THREAD, Heap, LOST, NOBODY};
 use crate::state::MALLOC;

@@ -1,4 +1,4 @@
-//! The gate of a heap: a lock by which either the heap's thread or the helper thread changes the heap.
+//! The gate of a heap: a lock under which either the heap's thread or the helper thread changes the heap.
 //!
 //! The thread enters the gate on each slow path, so entering must cost almost nothing. The helper closes the
 //! gate a few times a second at most. The algorithm is Dekker's, with a fence on the helper's side only:
@@ -7,9 +7,9 @@
 //! - the helper stores *closed*, has every processor that runs this process execute a full fence by
 //!   `membarrier`, and then loads *inside*.
 //!
-//! At least one of the two therefore sees the other's store. Fast paths do not enter: the helper does not
-//! touch their data (the heap's lists, and `free` and `needed` of slabs with blocks in use). Without
-//! `membarrier` only the thread ever enters, and an idle thread's free slabs stay until its next call.
+//! At least one of the two therefore sees the other's store. Fast paths do not enter the gate, as the helper
+//! does not touch their data (the heap's lists, and `free` and `needed` of slabs with blocks in use). Without
+//! `membarrier` only the thread ever enters, and free slabs stay until that thread's next call.
 //!
 //! `turns` is odd while the thread is inside, and only grows: between two equal readings, nobody entered.
 

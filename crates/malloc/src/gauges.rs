@@ -1,4 +1,4 @@
-//! Publishes the process's memory figures on the board (a file that others read): now and then, and at exit.
+//! Publishes the process's memory figures on the board (a shared file): now and then, and at exit.
 
 use crate::figures::figures;
 use crate::registry;

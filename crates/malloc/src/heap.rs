@@ -3,18 +3,18 @@
 //! ```text
 //! Heap   free[c] ──▶ block ──▶ block ──▶ …     the list malloc pops from: blocks of one slab
 //!        bins[c] ──▶ awake slabs (with free blocks), and the slab being carved into blocks
-//!        spares      idle units kept for the next slab
+//!        spares      idle units (64 KiB), kept for the next slab
 //!        woken   ──▶ slabs to which other threads have returned blocks
 //! ```
 //!
 //! `malloc` pops `free[c]`, where `c` is the size class; `free` pushes on the list of the block's slab. An
-//! empty `free[c]` is filled from one of four sources. They are an awake slab (its whole list), a slab of an
-//! ended thread's heap, one more page of the class's newest slab, and a new unit. This order uses touched
-//! memory first. Blocks in `free[c]` count as in use, so that their slab is not returned.
+//! empty `free[c]` is filled from the first source that has blocks: (1) an awake slab (its whole list), (2) a
+//! slab of an ended thread's heap, (3) one more page of the class's newest slab, (4) a new unit. This order
+//! uses touched memory first. Blocks in `free[c]` count as in use, so that their slab is not returned.
 //!
 //! A slab whose free blocks were taken is *asleep*; it wakes after a few frees
 //! ([`Shape::wake`](crate::class::Shape)). If `free[c]` is empty then, the slab's free blocks go there at
-//! once: a program that allocates and frees in turn reuses a few blocks. A wholly free slab is returned.
+//! once: a program that allocates and frees in turn reuses the same few blocks. A free slab is returned.
 //!
 //! # Invariants
 //! - Every block of `free[c]` belongs to one slab of class `c`.

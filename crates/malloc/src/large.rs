@@ -1,7 +1,7 @@
 //! Blocks above [`SMALL_MAX`](crate::class::SMALL_MAX): extents of the page layer, of whole pages.
 //!
 //! A freed block of up to [`KEPT_PAGES_MAX`] pages waits in a magazine for the thread's next request
-//! ([`crate::magazine`]). A table has its length ([`crate::lengths`]). Most calls thus avoid the page layer.
+//! ([`crate::magazine`]). A table has blocks' lengths ([`crate::lengths`]). Most calls avoid the page layer.
 
 use crate::errno::out_of_memory;
 use crate::lengths::{KEPT, SAMPLED, length_in, length_of};

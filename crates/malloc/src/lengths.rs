@@ -1,6 +1,6 @@
 //! Length words: the lengths of large blocks, in the side table, which describes each unit (64 KiB). With
-//! them, neither `free` nor `malloc_usable_size` calls the page layer for most blocks. A unit that is no slab
-//! has a word for each page in the second half of its description ([`Slab::lengths`]).
+//! them, neither `free` nor `malloc_usable_size` calls the page layer for most blocks. If a unit is no slab,
+//! the second half of its description has a word for each page of the unit ([`Slab::lengths`]).
 //!
 //! | word | meaning for its page |
 //! | --- | --- |

@@ -2,9 +2,9 @@
 //!
 //! Some programs take most of their memory by `mmap` (a compiler's collected heap, an interpreter's arenas).
 //! Vellum serves a private, anonymous, readable and writable mapping at any address as a block of zeroed
-//! pages. These come from the page layer's cache or from memory that gets huge pages, and `munmap` returns
-//! them there. The kernel serves all other mappings. A call that names addresses is divided into regions of
-//! one owner each ([`vellum_pages::Owner`]); the kernel gets the regions that are not Vellum's.
+//! pages. These pages come from the page layer's cache or from memory that gets huge pages; `munmap` returns
+//! them to the page layer. The kernel serves all other mappings. The address range of a call is divided into
+//! regions of one owner each ([`vellum_pages::Owner`]); the kernel gets the regions that are not Vellum's.
 //!
 //! | call | on a served mapping | on free memory of Vellum's |
 //! | --- | --- | --- |

@@ -1,5 +1,5 @@
 //! Finds the unwind rule of an instruction, in the mapped tables of its module (the program or a library).
-//! `backtrace` walks the stack that led to a misuse by these rules.
+//! With these rules, `backtrace` walks the stack of the thread that misused memory.
 
 use vellum_sys::loader::{self, Module};
 use vellum_unwind::{Rule, Tables};

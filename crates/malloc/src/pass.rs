@@ -1,8 +1,8 @@
 //! The progress of a heap's pass over its slabs, which returns unused pages ([`crate::scavenge`]).
 //!
 //! The helper thread and `malloc_trim` request passes, which run inside the heap's gate (its lock). An
-//! *eager* pass returns pages as soon as they are unused. A request for one is never lost: it replaces a pass
-//! under way that is not eager, and follows one that is.
+//! *eager* pass returns pages as soon as they are unused. A request for an eager pass is never lost. If a
+//! pass is under way, the eager pass replaces it, or follows it if that pass is eager.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! Passthrough mode: requests are forwarded to the allocator that the program has without Vellum.
+//! Passthrough mode: requests are forwarded to the allocator that the program would have without Vellum.
 //!
 //! The runtime selects this mode once, early: at the user's request, for a program with its own allocator, or
 //! under a memory checker. From then on threads get no heap, and the slow path forwards every request. Blocks

@@ -1,9 +1,9 @@
 //! Blocks freed by threads other than their slab's owner, in lock-free stacks of one word each.
 //!
 //! Each slab has a [`RemoteList`], a stack of blocks: any thread pushes, and the owner takes the whole stack.
-//! Its word also has the number of blocks, so that the owner need not walk them. The *granule* is the
-//! position of the newest block in its unit (64 KiB); a last field of 0 means that the list is empty. Each
-//! heap has a [`Woken`] stack of slabs whose lists are long enough for a visit.
+//! The list's word has the number of blocks, so that the owner need not count them, and leads to the newest
+//! block. The *granule* is the position of that block in its unit (64 KiB). If the last field is 0, the list
+//! is empty. Each heap has a [`Woken`] stack of slabs whose lists are long enough for a visit.
 //!
 //! ```text
 //! word of a RemoteList   63      33  32    31 .. 16   15 .. 0
@@ -12,12 +12,12 @@
 //!                       └──────────┴──────┴──────────┴─────────────┘
 //! ```
 //!
-//! - The push that makes the list long enough sets *notified*, and its thread alone then puts the slab on the
-//!   heap's stack. [`RemoteList::take`] leaves the bit. [`RemoteList::drain`] clears it, for a slab that was
-//!   just taken off the stack. A slab is therefore on a stack at most once, and is not returned while the bit
-//!   is set.
+//! - The push that makes the list long enough sets *notified*, and the pushing thread alone then puts the
+//!   slab on the heap's stack. [`RemoteList::take`] leaves the bit. [`RemoteList::drain`] clears it, for a
+//!   slab that was just taken off the stack. A slab is therefore on a stack at most once, and is not returned
+//!   while the bit is set.
 //! - While the owner's gate is held, blocks behind the head may leave the list with their pages (`vacated`),
-//!   but stay in the count of freed blocks. The list has the blocks that can be handed out at once.
+//!   but stay in the count of freed blocks. The blocks still linked are those that can be handed out at once.
 //! - A push compares and swaps the whole word, and a take exchanges it. A block that returns to the head
 //!   between a push's load and swap is the right head again. There is no ABA problem, which needs pops of
 //!   single elements.

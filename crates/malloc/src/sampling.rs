@@ -1,11 +1,11 @@
-//! The interface for a sampler, which records some blocks with their stacks: the crate `vellum-heapprofile`.
+//! The interface for a sampler (the crate `vellum-heapprofile`), which records some blocks with their stacks.
 //!
 //! The sampler installs one table of functions, which the slow paths call after [`sample`] has been called.
 //! The rest of this file gives the sampler access to the heaps.
 //!
-//! A sampled small block comes from a [`SampleHeap`], which belongs to no thread. Every thread's `free`
-//! therefore takes the slow path, as for another thread's block. A sampled large block has a mark in the word
-//! that holds its length (`lengths`).
+//! A sampled small block comes from a [`SampleHeap`], which belongs to no thread. In every thread, `free` of
+//! such a block therefore takes the slow path, as for another thread's block. A sampled large block has a
+//! mark in the word that holds its length (`lengths`).
 
 pub use crate::arch::here;
 pub use crate::class::{CLASSES, bytes_of, class_of};

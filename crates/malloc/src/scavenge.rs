@@ -1,18 +1,18 @@
-//! Passes: visits to the slabs of a heap that return unused pages to the kernel.
+//! Passes: each visits the slabs of a heap and returns their unused pages to the kernel.
 //!
 //! A **pass** visits every awake slab of a heap (one with free blocks), and puts the fullest slabs in front.
 //! The first pass after a slab woke only marks it. If a later pass finds the mark, the slab was not needed
-//! for the *decay time*, after which unused memory is returned. Its unused pages are then *vacated*:
-//! returned, with the free blocks on them off every list ([`crate::vacated`]). So are unused pages of the
-//! slab being carved, which may hold data of an earlier slab.
+//! for the *decay time*, after which unused memory is returned. Its unused pages are then *vacated*: they are
+//! returned, and the free blocks on them leave every list ([`crate::vacated`]). Unused pages of the slab
+//! being carved may hold data of an earlier slab, and are also vacated.
 //!
-//! - A pass is due every decay time for heaps that have changed since the last one. The helper thread makes
-//!   the pass, a few slabs at a time, while the heap is idle; else the heap's thread does, on its slow paths.
+//! - A pass is due every decay time for heaps that have changed since their last pass. The helper thread
+//!   makes the pass, a few slabs at a time, if the heap is idle; if not, the heap's thread does.
 //! - An **eager** pass (`malloc_trim`, memory shortage) vacates every slab at once.
 //! - Pages that cannot be returned, as they are locked, are tried again by the next pass.
-//! - The pass after a withdrawal of huge pages returns all vacated pages **again**: the kernel may have
-//!   filled these holes.
-//! - Slabs whose units are the pager's return nothing: their unused pages are paged out.
+//! - The pass after a withdrawal of huge pages returns all vacated pages **again**, as the kernel may have
+//!   given them frames.
+//! - If a slab's unit is the pager's, no page is returned: unused pages are paged out.
 
 use crate::class::CLASSES;
 use crate::heap::{Bin, Heap};

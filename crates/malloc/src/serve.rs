@@ -5,8 +5,8 @@
 //!                                         └▶ Hardened, Sampled, Next          other modes
 //! ```
 //!
-//! The names are variants of [`Way`]. `Magazine` is a large block that the thread freed lately, `Extent` a
-//! new one, `Paged` an object of the pager. `Next` is the allocator that the program has without Vellum.
+//! The names are variants of [`Way`]. `Magazine` is a large block that this thread freed, `Extent` a new one,
+//! `Paged` an object of the pager. `Next` is the allocator that Vellum replaced.
 
 use crate::class::{GRANULE, REQUEST_MAX, SMALL_MAX, aligned_class_of, bytes_of, class_of};
 use crate::errno::out_of_memory;

@@ -1,8 +1,8 @@
 //! A slab: 64 KiB of blocks of one class, and the 128 bytes that describe it.
 //!
 //! The description lies in the page layer's side table, at an address computed from any block's address. The
-//! 64 KiB (the unit) hold only blocks. A slab of 4096-byte blocks has sixteen, page-aligned, and returning
-//! the unit touches none of its pages.
+//! 64 KiB (the unit) hold only blocks. A slab of 4096-byte blocks therefore has sixteen blocks, each
+//! page-aligned. Returning a unit touches none of its pages.
 //!
 //! ```text
 //! unit     ┌─────┬─────┬─────┬─ ─ ─┬─────┬ ─ ─ ─ ─ ─ ─ ─ ┐
@@ -12,8 +12,8 @@
 //!
 //! A slab is **awake** while it is on its class's list with free blocks. It falls **asleep** when the heap
 //! takes its free blocks, and wakes when enough blocks have come back. The counter `needed` falls with every
-//! free by the owner. At zero, an awake slab is *completely free*, and a slab asleep must *wake*: `free`
-//! tests one counter.
+//! free by the owner. At zero, an awake slab is *completely free*, and a slab asleep must *wake*. `free` thus
+//! tests only one counter.
 //!
 //! | fields | read by | written by |
 //! | --- | --- | --- |

@@ -1,4 +1,4 @@
-//! The address range (*span*) of all blocks, and the table of its units: leads from addresses to slabs.
+//! The address range (*span*) of all blocks, and the table of its units, which leads from addresses to slabs.
 
 use crate::mode;
 use crate::slab::{Block, Slab};

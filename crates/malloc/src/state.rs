@@ -1,10 +1,10 @@
-//! The state of the process's malloc: the static `MALLOC`, and `DOOR` with the mode and outside requests.
+//! The statics of the process's malloc: `DOOR` (the mode, and another process's request) and `MALLOC`.
 //!
 //! They are statics because the functions that a C program calls (`malloc`, `free`, `mmap`) have no argument
 //! for them, and run before any initialisation. Data of the fast paths is not here: the thread's heap (`tls`)
 //! and the key of seals (`seal`) are hidden symbols, which one instruction can address.
 //!
-//! The types here have no functions, as all other files use this one; comments name the files of functions.
+//! All other files use this one. To avoid circles, its types' functions are in files that comments name.
 
 use crate::backoff::Backoff;
 use crate::hooks::Hooks;

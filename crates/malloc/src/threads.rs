@@ -1,4 +1,4 @@
-//! The heaps of threads: a thread gets one with its first request, and gives it up when it ends.
+//! The heaps of threads: a thread gets a heap with its first request, and gives the heap up at its end.
 //!
 //! The next thread can adopt the heap ([`registry`]). In the hardened mode the fast paths always find the
 //! empty heap, and the thread's own heap is in a second variable ([`tls::inner_heap`]).

@@ -1,5 +1,5 @@
-//! Vacated pages: pages of a slab that are returned to the kernel while others of its pages hold blocks in
-//! use.
+//! Vacated pages: pages of a slab that are returned to the kernel while other pages of the slab hold blocks
+//! in use.
 //!
 //! A page can be returned when every block that touches it is free. The links and seals of these blocks are
 //! lost. All blocks that touch a vacated page are therefore off every list, and the page's bit means that
@@ -16,9 +16,9 @@
 //! Pages are vacated inside the heap's gate (its lock). Meanwhile the owner's thread may be on a fast path,
 //! which only pushes blocks in front of `free`; lists are taken inside the gate only. The holder of the gate
 //! may therefore change the list *behind* the head, and never writes `free`. If the head's page is vacated,
-//! the other free blocks are on the list `kept`. `free` then leads, behind blocks freed since, to a block on
-//! a vacated page, which ends the list. The head and count of the list of other threads' frees (`remote`)
-//! stay: when the owner takes that list, it counts the blocks that have left it as freed too.
+//! the other free blocks are on the list `kept`. The list `free` then begins with blocks freed since, and
+//! ends with a block on a vacated page. The head and count of the list of other threads' frees (`remote`)
+//! stay: when the owner takes that list, blocks that have left the list also count as freed.
 //!
 //! While a page is vacated, [`Slab::limit`] is 0. Each free by the owner thus leaves the fast path for
 //! another check ([`Slab::is_vacated`]), as a block freed twice has no seal there.

@@ -16,10 +16,11 @@
 //! - **marks**: spans in which a collector or an allocator recorded that it worked; overlapping marks count
 //!   once. Marks that the measured program itself made take nothing, because its work is not a disturbance;
 //! - **stolen**: the time that the hypervisor reports as stolen, if it reports any;
-//! - **off the processor**: wall time during which the thread's processor clock stood still, beyond the
-//!   usual difference of the two clocks. An involuntary switch makes it a preemption, a voluntary one a wait
-//!   (for a page, if there was a major fault). If both kinds occurred, the time is divided in proportion to
-//!   their numbers. Without a switch, the hypervisor or an interrupt used the processor ([`Cause::Steal`]);
+//! - **off the processor**: wall time during which the thread's processor clock stood still, beyond the usual
+//!   difference of the two clocks. An involuntary switch makes this time a preemption, a voluntary switch a
+//!   wait (for a page, if there was a major fault). If both kinds occurred, the time is divided in proportion
+//!   to their numbers. Without a switch, the hypervisor or an interrupt used the processor
+//!   ([`Cause::Steal`]);
 //! - **on the processor**: page faults beyond the usual number take up to [`FAULT_NS_MAX`] each. The limit
 //!   is [`FAULT_AMONG_MANY_NS_MAX`] if their number also varies in undisturbed observations. Next, switches
 //!   take up to [`SWITCH_NS_MAX`] each. The kernel tick is last, if the spectrum found one in the
@@ -27,11 +28,11 @@
 //! - **unexplained**: the rest.
 //!
 //! Invariant: times are whole picoseconds ([`Picos`]). The parts of an outlier sum exactly to its loss, and
-//! the totals of the causes to the whole loss.
+//! the totals of all causes sum to the whole loss.
 //!
 //! Source: Bates 1999, "Reliable Benchmarking with Limbo on Inferno", finds the causes of outliers one after
 //! the other by experiment (from "Interpreting the Results" on). Departure: here the kernel's counts and the
-//! collector's marks show the causes of each observation.
+//! collector's marks show the causes of each outlier.
 
 use std::fmt;
 

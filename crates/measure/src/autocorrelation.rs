@@ -3,15 +3,15 @@
 //! The autocorrelation at lag `k` is the correlation between an observation and the one `k` places later: 1
 //! (same direction) to -1 (opposite directions), 0 if independent. Timings are correlated if the machine's
 //! speed drifts slowly: a thousand timings can hold as much information as a hundred independent ones.
-//! Intervals and tests that ignore this are too narrow and too confident.
+//! Confidence intervals that ignore this are too narrow.
 //!
 //! ```text
 //! r(k) = Σ (x[i] − m)(x[i+k] − m) / Σ (x[i] − m)²       m: the mean; sums over all i with both terms
 //! ```
 //!
-//! [`Autocorrelation::time`] is the number of observations with as much information as one independent
-//! observation: 1 + 2 Σ r(k). The sum ends at the first pair of lags that is not positive (Geyer 1992, the
-//! initial positive sequence). The lags beyond would add only noise.
+//! [`Autocorrelation::time`] is the number of observations that together have as much information as one
+//! independent observation: 1 + 2 Σ r(k). The sum ends before the first two neighbouring lags with a sum of
+//! at most 0 (Geyer 1992, the initial positive sequence). Later lags would add only noise.
 //!
 //! Invariants: `r[0]` is 1, and all others lie in -1 ..= 1.
 

@@ -1,17 +1,17 @@
 //! The base of a clock (the duration that an empty timing shows), its step, and the batch for short
 //! operations.
 //!
-//! Two successive readings of a clock differ even if nothing lies between them. The smallest such
-//! difference, the *base*, is part of every observation and is subtracted ([`Base::subtract`]). The *step*
-//! is the clock's resolution: the smallest positive empty timing, or difference between two.
+//! Two successive readings of a clock differ even if nothing lies between them. The smallest such difference,
+//! the *base*, is part of every observation and is subtracted ([`Base::subtract`]). The *step* is the clock's
+//! resolution: the smallest positive number among the empty timings and their differences.
 //!
 //! An operation is refused if the base or rounding would be a large part of its time. [`Base::batch_for`]
-//! returns the number of repetitions (the batch) that is long enough.
+//! returns the number of repetitions (the *batch*) that together take long enough.
 //!
 //! Invariants: `min <= mean <= max`; `step > 0`; all times are nanoseconds.
 //!
 //! Source: Bates 1999, section "The Measurement Process": 1000 empty timings, of which the minimum is the
-//! base. The step is ours.
+//! base. The step is not in the paper.
 
 use serde::{Deserialize, Serialize};
 

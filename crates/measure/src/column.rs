@@ -1,5 +1,5 @@
-//! Names the columns of a series: the measurements stored with the value of each observation, such as its
-//! start or its page faults.
+//! Names the columns of a series: the measurements stored beside each observation's value, such as the start
+//! or the page faults.
 //!
 //! The text format, the documentation of the JSON and the command line all use this list of names and units,
 //! so the formats stay consistent.

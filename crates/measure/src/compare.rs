@@ -1,9 +1,9 @@
 //! Comparison of two timed operations (arms), `a` and `b`, with a control: a second run of `a`.
 //!
-//! Each round times three arms once, in a random order: `a`, `b`, and the `control`, which is the same
-//! operation as `a`. A round gives two ratios, b/a and control/a (A/A in the diagram). The true value of
-//! control/a is 1, so its deviation from 1 is the noise of this machine. Differences between `a` and `b`
-//! that are not larger than this noise are not reported.
+//! Each round times each of three arms once, in a random order: `a`, `b`, and the `control`, which is the
+//! same operation as `a`. A round gives two ratios, b/a and control/a (A/A in the diagram). The true value of
+//! control/a is 1, so its deviation from 1 is the noise of this machine. Differences between `a` and `b` that
+//! are not larger than this noise are not reported.
 //!
 //! ```text
 //! round   1  2  3  …                         ratios (Estimator)           absolute time
@@ -12,11 +12,11 @@
 //! b       ██ ██ █▊
 //! ```
 //!
-//! Each ratio is estimated twice. The reported figure is the trimmed mean from [`TRIM_FROM`] rounds on,
-//! otherwise the median; the other estimate is a check. On real timings the two agree within a few
-//! thousandths of a per cent. If their intervals do not overlap, the distributions differ in shape, for
-//! example in the share of slow calls. One ratio cannot describe such arms, so [`Warning::Shape`] is
-//! reported.
+//! Each ratio is estimated twice. From [`TRIM_FROM`] rounds on, the trimmed mean is reported, and the median
+//! is a check. With fewer rounds, the median is reported, and the trimmed mean is the check. On real timings
+//! the two agree within a few thousandths of a per cent. If the two intervals do not overlap, the arms' times
+//! are distributed differently, for example in the share of slow calls. One ratio cannot describe such arms,
+//! so [`Warning::Shape`] is reported.
 //!
 //! We tried both estimators on a busy virtual machine. Ten runs of one second compared a 65 µs loop with a
 //! loop 1 % longer; ten runs of 1.5 s did the same with a 107 µs loop of malloc and free. The standard

@@ -1,14 +1,14 @@
 //! Tests by simulated timings if the stated 95 % intervals contain the true value in 95 of 100 cases.
 //!
-//! A small run is one of the ordinary tests. This command prints the whole table, for up to 20,000 pairs:
+//! A small simulation runs with the ordinary tests. This command prints the whole table:
 //!
 //! ```text
 //! cargo test --release -p vellum-measure coverage -- --ignored --nocapture
 //! ```
 //!
 //! Each line is a kind of series whose true middle is 0, each column an estimator. A cell shows the share of
-//! intervals that contain 0, and their mean width relative to the ideal interval. The ideal width is 3.92
-//! standard deviations of the estimator over all trials.
+//! intervals that contain 0, and their mean width relative to the ideal width: 3.92 standard deviations of
+//! the estimator over all trials.
 
 use crate::noise::Noise;
 use crate::{Estimator, Interval, Plan, resampled};

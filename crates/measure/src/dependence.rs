@@ -1,38 +1,40 @@
-//! Dependence between neighbouring values: how to resample a series so that its intervals are wide enough.
+//! Dependence between neighbouring values: chooses how to resample a series, so that confidence intervals
+//! hold the true value as often as stated.
 //!
-//! If neighbours resemble each other, resampling single values gives intervals that are too narrow. So
-//! blocks are drawn instead. With a few dozen pairs, blocks alone are still too narrow, for three reasons:
+//! Resampling draws values from the series at random, many times. The scatter of the estimates from these
+//! drawings gives the interval. If neighbouring values resemble each other, drawing them one by one makes the
+//! interval too narrow. So blocks of neighbours are drawn. For a series of a few dozen values, the interval
+//! is still too narrow, for three reasons:
 //!
-//! 1. Dependence that reaches past the end of a block is cut there.
-//! 2. Blocks scatter about the series' own middle, not about the true one.
+//! 1. The resemblance between the end of a block and the next values is lost.
+//! 2. Blocks scatter about the middle of the series, not about the true middle.
 //! 3. The scatter is estimated from few blocks.
 //!
-//! The remedy for all three is to draw *fewer values than there are*. Estimates from fewer values scatter
-//! more, by a factor that the number of values determines. This widens the interval of any estimate, mean or
-//! median, without assuming a distribution.
+//! The remedy for all three is to draw *fewer values than the series has*. Estimates from fewer values
+//! scatter more, so the interval is wider. This works for means and medians of any distribution.
 //!
 //! ```text
-//! values ─▶ minus their median, far values left out ──▶ autocorrelation r(1) … r(5) ─▶ φ, the persistence
-//!                                                                                          │
-//!            drawn = n · shortfall(φ, block, n) / (t / z)²   ◀─   block = (3/2)^⅓ (2φ/(1−φ²))^⅔ n^⅓
+//! values ─▶ those near their median ─▶ autocorrelation r(1) … r(5) ─▶ φ ─▶ block = (3/2)^⅓ (2φ/(1−φ²))^⅔ n^⅓
+//!                                                                             │
+//!                                        drawn = n · share / (t / z)²   ◀─────┘
 //! ```
 //!
-//! - φ is the coefficient of a first-order process, the usual model for this choice (Andrews 1991). We take
-//!   the largest of r(1) and the k-th roots of r(k) for the lags 2 to 5. Only r(k) above the noise counts, up
-//!   to the first negative lag. The roots matter when short noise lies over a slow wave: r(1) is then small,
-//!   and the decay from lag to lag slow. Each r is corrected for its bias, (1 + 4r)/n (Kendall 1954; Marriott
-//!   and Pope 1954).
-//! - Values far from the median (preemptions, page faults) are treated as missing: they would hide the
-//!   correlation of the rest.
-//! - The block length is the best for the variance of a mean of n values (Künsch 1989, in the form of
-//!   Politis and White 2004). Their spectral estimate, used instead of φ, is too small in short series: it
-//!   treats a correlation of 0.3 over 50 values as noise. Intervals that ignore this correlation cover 89 %
-//!   instead of 95 %.
-//! - The shortfall of the variance is exact for a first-order process. Blocks of b values show 1 − 2φ(1 −
-//!   φᵇ)/(b(1 − φ²)) of the variance, minus b/n because they scatter about the series' own middle. `t` is
-//!   Student's quantile with n/b − 1 degrees of freedom (the number of blocks minus one), `z` the normal
-//!   quantile.
-//! - Negative dependence is ignored. The evidence for it is too weak to narrow the interval.
+//! - `φ` is the dependence of a value on the one before: the coefficient of a first-order autoregressive
+//!   process, the usual model for this choice (Andrews 1991). It is the largest of r(1) and the k-th roots of
+//!   r(k) for the lags k from 2 to 5. These r(k) count only if they exceed the noise, and only before the
+//!   first negative lag. The roots matter if short-lived noise hides a slow wave: r(1) is then small, but
+//!   r(k) decreases slowly. To each r, (1 + 4r)/n is added, to correct its bias (Kendall 1954; Marriott and
+//!   Pope 1954).
+//! - Values far from the median (preemptions, page faults) are treated as missing, because they would hide
+//!   the correlation of the other values.
+//! - `block` is the best length of blocks for the variance of a mean of n values (Künsch 1989, in the form of
+//!   Politis and White 2004). Politis and White compute it from a spectrum instead of φ. In short series the
+//!   blocks are then too short: a correlation of 0.3 over 50 values is treated as noise. Intervals that
+//!   ignore this correlation hold the true value in 89 % of cases instead of 95 %.
+//! - `share` is the part of a mean's true variance that blocks of b values show (`shortfall` in the code). It
+//!   is 1 − 2φ(1 − φᵇ)/(b(1 − φ²)) for a first-order process, minus b/n for the second reason above.
+//! - `t` is Student's quantile with n/b − 1 degrees of freedom (n/b: number of blocks), `z` the normal one.
+//! - Negative dependence is ignored: the evidence for it is too weak to narrow the interval.
 //!
 //! Invariants: `1 <= block <= max(1, n/4)`, and `drawn <= n`.
 

@@ -4,20 +4,20 @@
 //!
 //! - **The median** requires only that half of the values are undisturbed. The median suits small numbers of
 //!   values, such as runs of whole processes.
-//! - **The trimmed mean** removes [layers](crate::Layers) of outliers outside mean ± 2σ until none is left,
-//!   and averages the rest. On timings, which have a sharp peak and a long tail, it varies as little between
-//!   runs as the median. It resolves less than the step of a coarse clock, while a median always lies on a
-//!   step. The trimming bounds are never closer to the mean than `floor`, so that values two clock steps
-//!   apart count as equal.
+//! - **The trimmed mean** is the average of the values that remain after all [layers](crate::Layers) of
+//!   outliers (values outside mean ± 2σ) are removed. Values within `floor` of the mean (two steps of the
+//!   clock) are never removed. On timings, which have a sharp peak and a long tail, it varies as little
+//!   between runs as the median. With a coarse clock the trimmed mean shows differences smaller than the
+//!   clock's step; the median does not, because it is one of the clock's values.
 //! - **A low quantile** is the estimator of absolute times: disturbances only lengthen timings, so the low
-//!   end shows the program itself. The 0.1 quantile repeats best for programs limited by the processor, the
-//!   0.01 quantile for those limited by memory.
+//!   end shows the program itself. Between runs, the 0.1 quantile varies least for programs limited by the
+//!   processor, the 0.01 quantile for programs limited by memory.
 //!
 //! Resampling needs the estimates of thousands of random drawings from one series. Each drawing has some
-//! values several times and others never, so it is a list of counts beside the sorted values.
+//! values several times and others never, so it is stored as a count for each of the sorted values.
 //!
 //! Invariant: all estimators are equivariant. Adding c to the values adds c to the estimate; negating them
-//! negates the estimate (and turns the quantile p into 1 − p).
+//! negates the estimate (the quantile p becomes the quantile 1 − p).
 //!
 //! Source: the plots of Bates 1999 leave out one layer for each option `-o`. Departure: here layers are
 //! removed until none is left.

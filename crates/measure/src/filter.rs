@@ -1,7 +1,7 @@
 //! Filters: select parts of a file of observations by name, by position or by quantity.
 //!
-//! Filters work on series, not on lines of text, so that an observation keeps its columns. Cutting a series
-//! cuts all its columns, and a column selected alone keeps the starts and the base.
+//! Filters work on series, not on lines of text, so that an observation keeps its columns. A range of
+//! observations is selected in all columns. A column selected alone is a series with the starts and the base.
 //!
 //! ```text
 //! entry ─▶ name, labels match? ─▶ quantities, each a series ─▶ observations in range ─▶ entries

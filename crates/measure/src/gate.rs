@@ -1,8 +1,8 @@
 //! The gate: fails a CI build if a program became slower than allowed.
 //!
 //! Builds that fail because the machine was busy teach people to ignore failures. The gate therefore fails
-//! only if the *whole* interval of the ratio lies above the allowed ratio. There are three outcomes, where
-//! `[--x--]` is the interval with its estimate:
+//! only if the *whole* confidence interval of the ratio lies above the allowed ratio. There are three
+//! outcomes, where `[--x--]` is the interval with its estimate:
 //!
 //! ```text
 //!        1        allowed
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The control (a second run of the first program `a`) can raise the allowed ratio. If the interval of
-//! control/a excludes 1, the setup is skewed, and the allowed ratio is multiplied by this skew. A difference
-//! whose interval overlaps the control's interval is not reported either ([`Direction`]).
+//! control/a excludes 1, equal programs seem to differ. The allowed ratio is then multiplied by that
+//! difference. If the ratio's interval overlaps the control's, the verdict is no difference ([`Direction`]).
 //!
 //! Invariants: a gate fails only if
 //! - the interval contains no allowed ratio,

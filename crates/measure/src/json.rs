@@ -7,10 +7,10 @@
 //!    "marks": [{"start_ns": 1250, "end_ns": 1300, "cause": "minor"}]}]}
 //! ```
 //!
-//! Observations are stored as columns: one array for each quantity. Columns take a quarter of the space of
-//! one object for each observation, and plotting libraries accept them directly. Columns with nothing but
-//! zeros or missing values are left out. `value` is the wall time (base included) in the series' unit; the
-//! other names are those of [`Observation`].
+//! Observations are stored as columns: one array for each quantity. Columns take a quarter of the space that
+//! an object for each observation would need, and plotting libraries accept columns directly. Columns with
+//! nothing but zeros or missing values are left out. `value` is the wall time (base included) in the series'
+//! unit; the other columns have the names of the fields of [`Observation`].
 //!
 //! [`Series`] serializes to the same structure in every serde format, so that other documents can contain a
 //! series.

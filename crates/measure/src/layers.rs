@@ -1,10 +1,10 @@
 //! Layers of outliers: numbers the outliers of a series by repeated removal.
 //!
-//! A series of timings has a narrow peak and a few values far above it. Drawn to one scale, these outliers
-//! squeeze the peak into a line at the bottom. Values more than two standard deviations from the mean are
-//! therefore removed as the first layer. Mean and deviation are computed again from the rest; the values now
-//! outside are the next layer, and so on. Each value keeps the number of its layer, because the outliers are
-//! the disturbances to explain.
+//! A series of timings has a narrow peak and a few values far above it. In a plot, these outliers squeeze the
+//! peak into a line at the bottom. Values more than two standard deviations from the mean are therefore
+//! removed as the first layer. Mean and deviation are computed again from the rest; the values now outside
+//! are the next layer, and so on. The number of each outlier's layer is stored, because the outliers are the
+//! disturbances to explain.
 //!
 //! ```text
 //! values     3 3 4 3 90 3 4 3 9 3

@@ -1,11 +1,11 @@
 //! A description of the machine on which something was measured.
 //!
-//! Figures from unknown machines cannot be compared. The fields affect timings: the processor and its clock
-//! policy, the kernel and its tick, the hardware of the kernel's clocks, huge pages, the hypervisor. No field
-//! identifies the machine: there is no host name, address or user.
+//! Figures from unknown machines cannot be compared. The fields have the properties that affect timings: the
+//! processor and its clock policy, the kernel and its tick, the hardware of the kernel's clocks, huge pages,
+//! the hypervisor. No field identifies the machine: there is no host name, address or user.
 //!
 //! `vellum-timing` fills the fields in. Fields that could not be read are `None` or empty, and count as
-//! different from fields that were read.
+//! different from any known value.
 
 use serde::{Deserialize, Serialize};
 

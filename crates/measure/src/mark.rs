@@ -6,8 +6,8 @@
 //!
 //! Invariant: a mark does not end before it starts. Marks may overlap, and come in any order.
 //!
-//! Source: collections are *minor* or *major*; *idle* is from Bates 1999. His idle collection ran while the
-//! measured thread was in the kernel; he inferred it from the order of the long times.
+//! Source: of the causes of marks, *idle* is from Bates 1999. There, the idle collection ran while the
+//! measured thread was in the kernel; he inferred these collections from the order of the long times.
 
 use std::fmt;
 

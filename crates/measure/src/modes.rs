@@ -2,10 +2,10 @@
 //!
 //! A machine that is sometimes fast and sometimes slow has two levels, and no single figure describes both.
 //!
-//! [The dip](crate::dip) tests if there is more than one mode, without a choice of bin width. If it rejects
-//! one mode, we choose the distribution function with the fewest modes within a band around the empirical
-//! one. This function is shaped like a string pulled tight in the band, which touches the band's edges only
-//! where it must bend. Each bend from rising to falling steepness is a mode.
+//! [The dip](crate::dip) tests if there is more than one mode, without a choice of bin width. If it shows
+//! more than one, we choose, within a band around the empirical distribution function, the distribution
+//! function with the fewest modes. This function is shaped like a string pulled tight in the band, which
+//! touches the band's edges only where it must bend. Each bend from rising to falling steepness is a mode.
 //!
 //! ```text
 //! share │             ╭───── band

@@ -17,11 +17,11 @@
 //!   subtract the cost of an empty timing (the *base*) and divide by the batch;
 //! - starts and marks are on one clock (`CLOCK_MONOTONIC`).
 //!
-//! A series that another program has written may have plain values. Each is stored as `wall_ns`, in the
-//! series' unit; all other fields are absent or zero.
+//! Another program may write a series of plain values. Each value is stored as `wall_ns`, in the series'
+//! unit; all other fields are absent or zero.
 //!
-//! Source: Bates 1999, "Reliable Benchmarking with Limbo on Inferno", keeps every observation and infers the
-//! collector's work from their order. Here the collector records its work.
+//! Source: Bates 1999, "Reliable Benchmarking with Limbo on Inferno", keeps all observations, and infers the
+//! collector's work from the order of the long ones. Here the collector records its work.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,13 +1,13 @@
 //! The order check: tests if the ratio of two arms (operations) depends on the order of their runs.
 //!
-//! A run changes the state for the next one: caches, free lists, the clock frequency. In random order, each
-//! arm follows every other arm equally often; in a fixed order, it always follows the same arm. If both
-//! orders give the same ratio, the ratio belongs to the arms. If not, part of it is an effect of the order,
-//! and neither order is *the* right one, so the reader gets a warning. (In a loop of malloc and free with
-//! 1 % more operations, random order gave +0.96 % and A B B A gave +0.77 %, both repeatable to 0.05 points.)
+//! A run changes the state for the next run: caches, free lists, the clock frequency. In random order, each
+//! arm follows every other arm equally often. A regular order repeats one sequence, such as A B B A. If both
+//! orders give the same ratio, the ratio belongs to the arms. If not, part of the ratio is an effect of the
+//! order, and neither order is *the* right one, so the reader gets a warning. (For two loops of malloc and
+//! free, one 1 % longer, random order gave +0.96 % and A B B A gave +0.77 %, both repeatable to 0.05 points.)
 //!
-//! The estimates in the two orders are independent. Each half-width of their difference's interval is
-//! therefore the root of the sum of the squares of their half-widths.
+//! The two estimates are independent. The confidence interval of the difference between them therefore has
+//! half-widths of √(a² + b²), where a and b are half-widths of the estimates' own intervals.
 
 use crate::{Interval, NEGLIGIBLE, percent};
 use serde::Serialize;

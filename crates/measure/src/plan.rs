@@ -1,13 +1,13 @@
-//! The plan: decides how long to measure a ratio, until its interval is narrow enough or the time is up.
+//! The plan: measures a ratio until its confidence interval is narrow enough, or until the time is up.
 //!
 //! A 95 % test that is repeated until it first shows a difference is wrong in far more than 5 of 100 cases.
-//! The plan therefore uses only the *width* of the interval, never its position. The width is independent of
-//! which operation is faster: a log-ratio in random order scatters symmetrically, so its estimate and width
-//! are uncorrelated. A small bias remains, because the width scatters too, and stopping at the first narrow
-//! interval prefers those that are narrow by chance. Few interim checks (*looks*) keep this bias small. The
-//! first look comes at 50 rounds. At each look, the width so far determines how many rounds follow: 50 to
-//! 100 % of those so far (two-stage sampling of Stein 1945, repeated). In simulations, 94 to 95 of 100
-//! stopped intervals hold the true value, one point less than stated (`coverage.rs`, with its command).
+//! The plan therefore uses only the *width* of the interval, never its position. The width does not show
+//! which operation is faster: a log-ratio in random order scatters symmetrically, so the estimate and the
+//! width are uncorrelated. A small bias remains, because the width scatters too, and stopping at the first
+//! narrow interval prefers intervals that are narrow by chance. Few interim checks (*looks*) keep this bias
+//! small. The first look comes at 50 rounds. At each look, the width determines how many rounds follow: 50 to
+//! 100 % of the number so far (two-stage sampling of Stein 1945, repeated). In simulations, 94 to 95 of 100
+//! final intervals hold the true value, up to one point less than stated (see `coverage.rs`).
 //!
 //! ```text
 //! rounds   50 ──▶ look ──▶ 100 ──▶ look ──▶ 200 ──▶ look: needs 290 ──▶ 300  ──▶ look: narrow enough

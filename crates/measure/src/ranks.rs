@@ -2,8 +2,8 @@
 //!
 //! Ranks keep the order of the values and drop the distances. A timing disturbed by a millisecond and one
 //! disturbed by a second then have about the same weight. Under the null hypothesis, the distribution of the
-//! ranks does not depend on that of the values. Equal values share the mean of their ranks, so that a coarse
-//! clock creates no order.
+//! ranks does not depend on that of the values. Equal values, which are common with a coarse clock, share the
+//! mean of their ranks.
 
 /// The rank of each value as a share: (rank − ½) / n, between 0 and 1, with mean ½; `None` if a value is not
 /// a number.

@@ -1,11 +1,11 @@
 //! The ratio of A to B, estimated from pairs of timings made one right after the other.
 //!
 //! The estimate is `exp(median(ln(a / b)))`. With logarithms, exchanging A and B gives exactly the
-//! reciprocal. The median keeps disturbed pairs from moving the figure.
+//! reciprocal. A few disturbed pairs hardly change a median.
 //!
 //! The interval comes from [resampling](resampled) the logarithms in blocks of neighbours. If A and B ran in
-//! random order in each pair, pairs hardly depend on each other: which of the two was disturbed is random
-//! each time. In a fixed order, neighbouring pairs depend on each other.
+//! random order in each pair, pairs hardly depend on each other: which of the two was disturbed is random in
+//! every pair. In a fixed order, neighbouring pairs depend on each other.
 
 use crate::{Estimator, Interval, resampled};
 

@@ -1,4 +1,4 @@
-//! The block bootstrap: computes the interval of an estimate by random drawings from the observed values.
+//! The block bootstrap: computes confidence intervals by random drawings from the observed values.
 //!
 //! Blocks of neighbours are drawn with replacement from the series, which is treated as a ring so that every
 //! value is equally likely (Künsch 1989; Politis and Romano 1992). Each drawing gives an estimate; the
@@ -9,11 +9,11 @@
 //! the table in some minutes; a test checks a small one):
 //! - From 50 values on, at least 93 % of the stated 95 % intervals hold the true value, at 1.0 to 1.4 times
 //!   the ideal width. This includes first-order dependence up to 0.8, tails without a variance, changing
-//!   scatter and moving levels. (Intervals are wider only if a tenth of a few dozen values is extreme,
-//!   because a drawing may consist mostly of such values.)
+//!   scatter and moving levels. (The intervals are wider than that only if a tenth of a few dozen values is
+//!   extreme, because a drawing may consist mostly of such values.)
 //! - With 20 values, 93 % of the intervals hold the true value, and 86 % at a dependence of 0.8.
-//! - With fewer than six values no interval of their middle can cover 95 %: all values lie on one side of
-//!   the true middle in 2 of 2ⁿ cases. The interval is then nearly the whole range.
+//! - With fewer than six values no interval for the middle can reach 95 %: in 2 of 2ⁿ cases, all n values lie
+//!   on one side of the true middle. The interval is then nearly the whole range of the values.
 
 use crate::quantile::quantile_of_sorted;
 use crate::{CONFIDENCE, Dependence, Estimator, Interval, Rng};

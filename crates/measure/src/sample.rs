@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - all values are kept in order; a sample neither sorts nor drops values;
-//! - `add` neither allocates nor touches a fresh page below the capacity, so filling a sample disturbs the
+//! - up to the capacity, `add` neither allocates nor touches a fresh page, so filling a sample disturbs the
 //!   measured loop by one store only.
 //!
 //! Source: Bates 1999, section "The Measurement Process". The paper does not give the divisor of the

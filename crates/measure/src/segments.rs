@@ -1,9 +1,9 @@
 //! Segmentation: the best division of a series into stretches of equal level.
 //!
 //! The best division has the least cost: the squared distances of all points from the mean of their stretch,
-//! plus a penalty for each change. The search visits each point once and keeps the best division of the
-//! points before it. A candidate for the last change is dropped if it costs more than the best one even
-//! without a further penalty: it can never be the best later. This is PELT (Killick, Fearnhead and Eckley
+//! plus a penalty for each change. The search visits each point once, and stores the best division of the
+//! points up to there. A candidate for the last change is dropped if it costs more than the best one even
+//! without a further penalty: it can never become the best. This is PELT (Killick, Fearnhead and Eckley
 //! 2012): exact, and fast if there are many changes. With few changes its time grows with the square of the
 //! number of points, so this number is limited to [`POINTS_MAX`].
 

@@ -14,14 +14,13 @@
 //! 1. An observation that took longer than its neighbourhood is an event in time ([`disturbance`]); its size
 //!    only determines its shell (a class of sizes that differ at most twofold).
 //! 2. Ranges of neighbouring shells are each given a periodogram ([`schuster`]).
-//! 3. A line (a peak of the periodogram) counts if noise exceeds its power over the background in at most
+//! 3. A line (a peak of the periodogram) counts only if noise alone would show so strong a line in at most
 //!    [`BEAT_FALSE_ALARM`] of all searches. The threshold accounts for the number of frequencies and ranges
 //!    searched.
 //! 4. A beat (a periodic disturbance) has equally strong lines at all multiples of its frequency. The lowest
 //!    frequency that explains a line is the beat; its multiples are never reported as beats.
-//! 5. Events on the beat are separated from the others by their phase ([`fold`]). They determine the beat's
-//!    share of the loss, and are removed before the search continues, so that a strong beat does not hide a
-//!    weak one.
+//! 5. [`fold`] finds the events on the beat by their phase. These events determine the beat's share of the
+//!    loss. They are removed before the search continues, so that a strong beat does not hide a weak one.
 //!
 //! Invariants:
 //! - no period's frequency is a multiple of another's, within the resolution of the span;
@@ -36,8 +35,8 @@
 //!
 //! Sources: the question is from Bates 1999 (sections "Initial Results" and "Interpreting the Results"); the
 //! periodogram of events is Schuster's (1898). Departures from a textbook search: shells of sizes replace
-//! weights, which one preemption of a hundred milliseconds would dominate; the background is the
-//! neighbourhood's, since disturbances come in bursts.
+//! weights, which one preemption of a hundred milliseconds would dominate; the background is that of the
+//! neighbouring frequencies, since disturbances come in bursts.
 
 mod disturbance;
 mod fold;

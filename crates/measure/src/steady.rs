@@ -17,11 +17,11 @@
 //! - levels are compared by the ranks of the observations, so an outlier weighs as little as a value just
 //!   beyond the others;
 //! - the penalty for a change is in units of the noise's long-run variance, which dependence between
-//!   neighbours raises. It is the largest of the estimates from the differences between neighbouring blocks
-//!   of 1, 2, 4 … observations. Each estimate is a median, so that the few blocks across a change of level do
-//!   not count;
+//!   neighbours raises. This variance is the largest of the estimates from the differences between
+//!   neighbouring blocks of 1, 2, 4 … observations. Each estimate is a median, so that the few blocks across
+//!   a change of level do not count;
 //! - each stretch is ranked and divided again alone, so that the levels within a short warm-up are separated;
-//! - a long series is divided by the means of blocks; each change then moves to the best observation.
+//! - in a long series, changes are first sought among means of blocks, then moved to the best observation.
 //!
 //! Invariants: stretches follow each other without gaps and cover the series; a stretch has at least
 //! [`STRETCH_MIN`] observations.

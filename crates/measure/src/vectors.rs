@@ -1,4 +1,4 @@
-//! Tests of the statistics against those of scipy and other packages (`tests/vectors/statistics.py`).
+//! Compares the statistics with results of scipy and other packages (`tests/vectors/statistics.py`).
 
 use serde::Deserialize;
 

@@ -1,16 +1,16 @@
 //! A pager that runs inside the program's own process.
 //!
-//! A program that does not fit its memory, collected or not, is slowed ten times by the kernel's paging,
-//! which treats all pages alike. Here the program pages itself: its blocks are *memory objects*, which share
-//! a fixed number of page *frames*, with a file behind them, the *store*. Neither privilege nor a swap
-//! device is needed. The source is Cooper, Nettles and Subramanian 1992, section 4. Their *external pager*
-//! under Mach has *discardable* pages, which are neither written when they are evicted nor read when they
-//! are used again.
+//! A program too large for its memory, garbage-collected or not, runs ten times slower under the kernel's
+//! paging, which treats all pages alike. Here the program pages itself: its blocks are *memory objects*,
+//! which share a fixed number of page *frames*, with a file behind them, the *store*. Neither privilege nor a
+//! swap device is needed. The source is Cooper, Nettles and Subramanian 1992, section 4. Their *external
+//! pager* under Mach has *discardable* pages, which are neither written when they are evicted nor read when
+//! they are used again.
 //!
 //! ```text
 //! program ── touches a page ──▶ kernel ── reads it if it is not in memory ──▶ store, mapped into the span
 //!    │ marks pages                ▲                                             ▲
-//!    │ needed or not              │ makes faults on the store wait              │ counts, unmaps, writes
+//!    │ needed or not              │ delays faults on the store                  │ counts, unmaps, writes
 //!    ▼                            │ while the frames are full                   │ and drops pages
 //!  bits                         gate (thread) ◀── opens and shuts ────────── evicting thread
 //! ```
@@ -25,13 +25,13 @@
 //! pages evicted together: unmapped, written, and later dropped unless touched.
 //!
 //! # Invariants
-//! * Every page of every object has room in the store before it is handed out. A full disk is an error of
-//!   the allocation, never a fault that cannot be answered.
+//! * Every page of every object has room in the store before it is handed out. A full disk is an error of the
+//!   allocation, never a fault that cannot be answered.
 //! * A page whose `used` bit is clear reads as zero.
 //! * The contents of a page are dropped unwritten only while its range is announced and it is discardable
 //!   (`bits` explains why no lock is needed).
-//! * At most `frames` pages of the store are in memory, apart from those that arrive between two rounds of
-//!   the evicting thread's work. The gate makes faults wait when 31/32 are reached.
+//! * At most `frames` pages of the store are in memory, apart from those that arrive between two turns of the
+//!   evicting thread. From 31/32 of `frames` on, the gate delays page faults.
 //!
 //! # What the kernel must allow
 //! The store must be on a disk's file system that can reserve space (`fallocate`): ext4, xfs, btrfs; not a
@@ -40,11 +40,11 @@
 //!
 //! # Where things are
 //! [`pager`](Pager) has the state and queries; `life` starts and ends it, `uses` makes objects and marks
-//! their pages, `mappings` makes objects of the program's mappings, `request` passes requests to the
-//! evicting thread, `fork` is for children. `evict` is that thread, with `sweep` (the pages to evict),
-//! `ahead` (reading ahead), `gate` and `look` (the pages in memory). `objects`, `bits` and `table` are the
-//! records, [`store`] is the file, [`process`] is the pager of a process. `share` follows cgroups and
-//! unpaged memory, and [`stats`] counts as the source's tables do.
+//! their pages, `mappings` makes objects of the program's mappings, `request` passes requests to the evicting
+//! thread, `fork` is for children. `evict` is that thread, with `sweep` (the pages to evict), `ahead`
+//! (reading ahead), `gate` and `look` (the pages in memory). `objects`, `bits` and `table` are the records,
+//! [`store`] is the file, [`process`] is the pager of a process. `share` follows cgroups and unpaged memory,
+//! and [`stats`] counts as the source's tables do.
 //!
 //! # Departures from the source
 //! * The pager chooses which page to replace; under Mach the kernel chose, and the pager wrote the page.

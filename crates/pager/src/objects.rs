@@ -1,9 +1,9 @@
 //! The allocator of memory objects: runs of pages in the pager's span. Free neighbours are joined.
 //!
-//! Each run has a tag at its first page and one at its last, so the runs beside it are found in constant
-//! time (Knuth, boundary tags). Free runs are in lists by powers of two of their lengths. A new object comes
-//! from the first list with a long enough run, at the lowest address of several tried, which keeps the
-//! tables short. A collector's blocks are many and small, and so are the holes between them.
+//! Each run has a tag at its first page and one at its last, so the runs beside it are found in constant time
+//! (Knuth, boundary tags). Free runs are in lists by powers of two of their lengths. A new object comes from
+//! the first list with a long enough run, at the lowest address of several tried, so that the tables stay
+//! short. A collector's blocks are many and small, and so are the holes between them.
 //!
 //! A program may unmap any part of its mappings, so a bit also marks the first page of each mapping.
 

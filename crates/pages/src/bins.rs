@@ -1,7 +1,7 @@
 //! Finds free extents by size: lists for ranges of sizes, and a bitmap of the lists that are not empty.
 //!
-//! Sizes up to 15 pages have a list each; above, there are eight lists for each doubling of the size. A
-//! list is doubly linked through the tag table by page number, newest first, so nothing is allocated, and
+//! Sizes up to 15 pages have a list each; above, there are eight lists for each doubling of the size. A list
+//! is doubly linked, the newest extent first, by page numbers in the tag table. So nothing is allocated, and
 //! any extent is removed in constant time. `Bins` holds only numbers; the links are in the tags.
 
 use crate::tag::{NONE, PageNo, Tags};

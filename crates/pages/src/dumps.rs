@@ -1,8 +1,8 @@
-//! The part of an arena that a core dump includes. Without a bound, each dump would contain the gibibyte
-//! that an arena maps ahead.
+//! The part of an arena that a core dump includes. Without a bound, each dump would contain the gibibyte that
+//! an arena maps ahead.
 //!
-//! A dump includes an arena's pages from the start to a mark behind the last page that was handed out. The
-//! mark moves ahead in large steps, and falls back when the arena's end turns cold.
+//! A dump includes an arena's pages from the start to a boundary behind the last page that was handed out.
+//! The boundary moves ahead in large steps, and falls back when the arena's end turns cold.
 
 use crate::arena::Arena;
 use crate::tag::PageNo;

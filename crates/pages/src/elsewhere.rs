@@ -1,5 +1,5 @@
-//! Memory that the program maps from the kernel itself. This memory also raises the process's peak, so cached
-//! frames are returned to the kernel to make room (the rule is in `resident`).
+//! Accounts for memory that the program itself maps from the kernel. Such memory adds to the process's peak
+//! of resident memory. If that peak would rise, cached frames are returned to the kernel (see `resident`).
 //!
 //! Signal handlers map and unmap memory. Therefore nothing here waits for the lock of an interrupted thread.
 

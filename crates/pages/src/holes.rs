@@ -1,4 +1,4 @@
-//! Counts without a lock, for `inside`, the bytes given back within units in use, and the holes that this
+//! Counts, without a lock, the bytes that `inside` gives back within units in use, and the holes that this
 //! leaves in huge pages.
 
 use crate::units::HUGE;

@@ -1,5 +1,5 @@
-//! Gives back frames of pages inside a unit (64 KiB, cut into small blocks) that is in use, where the unit's
-//! owner does not need them.
+//! Gives back frames inside a unit (64 KiB, cut into small blocks) that is in use, for pages that the unit's
+//! owner does not need.
 //!
 //! The unit stays handed out, and the accounts do not change: the pages come back, as zeros, when they are
 //! touched. Its owner can check here whether memory is short ([`Pages::was_short`]); the background thread

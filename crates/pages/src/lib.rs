@@ -8,26 +8,29 @@
 //! `UFFDIO_MOVE` serve.
 //!
 //! ```text
-//!            alloc ◀────────────── warm ◀──────────── free
-//!              ▲        (frames kept, uncleared)       ▲
-//!              │                    │ headroom short   │
-//!   faults     │                    ▼                  │
-//!   ───────▶  used ◀──────────── marked                │
-//!              ▲          (discardable: MADV_FREE)     │
-//!              │                    │ flush            │
-//!              └───────────────── cold ◀── decay, peak, trim
-//!                          (no frames, reads zero)
+//!                      ┌──────────────── flush ───────────────┐
+//!                      │                                      ▼
+//! ┌──────┐   free   ┌──┴───┐    mark    ┌────────┐  flush  ┌──────┐     boxes: the states of an extent
+//! │ used │ ───────▶ │ warm │ ─────────▶ │ marked │ ──────▶ │ cold │     arrows: operations
+//! └──────┘          └──────┘            └────────┘         └──────┘
+//!    ▲                 │                    │                 │
+//!    └───── alloc ─────┴────────────────────┴─────────────────┘
 //! ```
 //!
+//! Pages of a block that have no frames turn cold when the block is freed. Cold pages that are handed out get
+//! frames at the first touch, by page faults.
+//!
 //! # Words
-//! An *extent* is a run of whole pages in one state; a *block* is an extent in use. Free extents are *warm*,
-//! *marked* or *cold*. The *cache* is all warm extents. To *flush* is to return frames to the kernel now:
-//! after the decay time, to limit the peak, or for `malloc_trim`. To *mark* is to let the kernel take frames
-//! when it must. *Headroom* is the memory left below a limit.
+//! An *extent* is a run of whole pages in one state; a *block* is an extent in use. Free extents are *warm*
+//! (with frames), *marked* (discardable by `MADV_FREE`) or *cold* (no frames, reads as zeros). The *cache* is
+//! all warm extents. To *flush* is to return frames to the kernel now: after the decay time, to limit the
+//! peak, or for `malloc_trim`. To *mark* is to let the kernel take frames when it must. *Headroom* is the
+//! memory left below a limit.
 //!
 //! # Promises
 //! * The cache raises a process's peak by at most 1/64, or 2 MiB for small processes (see `resident`). Cached
-//!   extents are marked when a limit's headroom is below the cache, and flushed when unused.
+//!   extents are marked when a limit's headroom is below the cache. They are flushed when no request has
+//!   needed them for the decay time.
 //! * Functions that run out of memory return an error, and so do those that detect a [`Misuse`].
 //! * The number of map entries (VMAs) does not grow with the blocks. Windows for huge pages use at most 64,
 //!   and moves that the kernel can only do with `mremap` at most 256.

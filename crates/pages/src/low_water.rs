@@ -1,4 +1,4 @@
-//! The number of cached pages that were unused during the whole decay time: the least number cached in it.
+//! The number of pages that stayed cached during the whole decay time: the least number cached at any moment.
 //!
 //! ```text
 //! pages cached    ▇▇▇▅ ▅▇▇▃ ▃▅▇▇ ▆▆▇▇      the decay time, in parts

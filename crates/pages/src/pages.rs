@@ -1,8 +1,8 @@
 //! The page layer's operations on blocks: hand out, give back, grow, shrink.
 //!
-//! Every operation decides and updates the records under the lock. Then it makes the kernel's slow calls
-//! without the lock, on extents that no other thread can reach meanwhile. Moving is in [`crate::relocate`],
-//! giving frames back in [`crate::release`], the background thread in [`crate::helper`].
+//! Every operation decides and updates the records under the lock. Then it makes slow system calls without
+//! the lock, on extents that no other thread can reach meanwhile. Moving is in [`crate::relocate`], giving
+//! frames back in [`crate::release`], the background thread in [`crate::helper`].
 
 use crate::advice::Advised;
 use crate::arena::{Arena, Taken};

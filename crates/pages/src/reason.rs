@@ -1,4 +1,4 @@
-//! The reasons to flush frames, each with its counter; and the number of cached pages from which limits
+//! The reasons to flush frames, each with its counter. Also the number of cached pages from which on limits
 //! matter.
 
 use crate::units::PAGE;

@@ -1,4 +1,4 @@
-//! The rest of the background thread (`helper`): a time after a fork in which that thread is not started.
+//! A pause (*rest*) after a fork, in which the background thread (`helper`) is not started.
 //!
 //! The kernel counts the helper as a thread of the process, and some programs read that number: CPython from
 //! 3.12 on warns right after `fork` if there is more than one. In a program of one thread the helper

@@ -2,7 +2,7 @@
 //!
 //! A scan costs some 20 µs of CPU time, which is the program's. A window that is moved too late costs the
 //! program 512 faults. The rate of scans follows the program. There are a few scans in the time that the
-//! program lately took to fill one huge page. Scans become rare when it touches nothing more.
+//! program lately took to fill one huge page. Scans become rare when the program touches nothing more.
 //!
 //! ```text
 //! window set         moved           moved                          nothing more is touched

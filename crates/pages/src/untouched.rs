@@ -2,14 +2,14 @@
 //!
 //! A block that gets cached frames keeps them, even if the program touches little of it. Without Vellum it
 //! would have no frames before the first touch. A program that fits its limit could be killed for the
-//! difference. Therefore the kernel may take unwritten pages where the limit may be reached:
+//! difference. Therefore the kernel may take unwritten pages if the process is near its limit:
 //!
 //! - A block with undefined contents is marked discardable (`MADV_FREE`) when it is handed out. A written
 //!   page stays; under pressure the kernel takes the others. This costs a third of a fault for each page.
 //! - A block that must read as zero gets cold memory, since clearing cached frames would write them. If the
-//!   last block of that length was touched throughout, cached frames are cleared instead, up to a part of
-//!   the memory that the process holds. After that amount one block is cold again, the *probe*. If the probe
-//!   is still untouched at the next request, no length counts as touched any more.
+//!   last block of that length was touched throughout, cached frames are cleared instead, up to a part of the
+//!   memory that the process holds. After that amount one block is cold again, the *probe*. If the probe is
+//!   still untouched at the next request, no length counts as touched any more.
 //!
 //! A process far below its limit pays nothing. Its untouched frames are part of memory that it had before.
 

@@ -1,4 +1,4 @@
-//! Starts a program and waits for it, such that the program runs as if it had been started directly.
+//! Starts a program and waits until it ends. The program runs as if it had been started directly.
 //!
 //! The program has our process group (for job control and the terminal's signals), and the signal mask,
 //! signal dispositions and descriptors that we were started with. Orphaned descendants are adopted by the

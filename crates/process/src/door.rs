@@ -6,9 +6,9 @@
 //!                                              its symbol DOOR_SYMBOL (`crate::asked`)
 //! ```
 //!
-//! A slot is the counters of one process. The process does not stop or do anything for that: each sample is
-//! one read of [`SLOT_BYTES`] bytes. The kernel allows this for processes of the same user, unless the
-//! system restricts it to children (ptrace(2), "access mode").
+//! A slot is the counters of one process. The process that is read neither stops nor does anything: each
+//! sample is one read of [`SLOT_BYTES`] bytes. The kernel allows this for processes of the same user,
+//! unless the system restricts it to children (ptrace(2), "access mode").
 
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Object, ObjectSymbol, ReadCache, elf};

@@ -1,5 +1,5 @@
-//! Names of the code that just-in-time compilers make, from the list that these write for profilers:
-//! `/tmp/perf-PID.map`.
+//! Reads names of the code that just-in-time compilers generate, from the list that the compilers write
+//! for profilers: `/tmp/perf-PID.map`.
 //!
 //! ```text
 //! 7f00a1b2c000 1f4 LazyCompile:*render /srv/page.js:12         start and bytes in hexadecimal, name

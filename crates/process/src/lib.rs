@@ -15,16 +15,15 @@
 //!
 //! - [`Child`]: the kernel's counts at the end (times, faults, the largest process). They are exact, have no
 //!   history, and lack descendants that outlive the program.
-//! - [`Sampler`]: the contents of `/proc` while the job runs. They have history and cover the whole tree, but
-//!   only at some moments. The interval follows from the cost of a sample, at most one part in [`COST_SHARE`]
-//!   of the job's CPU time.
+//! - [`Sampler`]: the contents of `/proc` while the job runs. They have history and cover the whole tree,
+//!   but only at some moments. The interval between samples is such that they cost at most one part in
+//!   [`COST_SHARE`] of the job's CPU time.
 //! - [`BoardFile`]: the counters of Vellum's allocator in each process, in shared memory. They are exact and
 //!   survive a crash, but need Vellum's library preloaded in the process. [`Image`] finds out beforehand if
 //!   that is possible.
 //!
 //! [`Symbols`] has the names of a file's code: functions, source lines, and rules to unwind their stack
-//! frames. [`Undoing`] cleans up for a process that is killed. [`attempt_group`] tests if cgroups can be
-//! made.
+//! frames. [`Undoing`] cleans up after a killed process. [`attempt_group`] tests if cgroups can be made.
 //!
 //! Words: the *tree* is the job's processes now. A *sample* (or *look*) is one reading of the tree.
 //! *Resident* memory is the sum of the processes' resident pages; shared pages count in each process.

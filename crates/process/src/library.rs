@@ -1,6 +1,6 @@
 //! Finds the libraries to preload: the runtime `libvellum.so`, and for `vellum cost` the recorder
 //! `libvellum_cost.so` (`--recorder` or `VELLUM_COST_LIB`). The same places are searched for the folder
-//! `libgc` of `libgc.so.1`, and for programs that come with the command.
+//! `libgc`, which contains `libgc.so.1`, and for programs that come with the command.
 //!
 //! ```text
 //! --lib FILE  or  VELLUM_LIB             this file, or an error
@@ -13,11 +13,10 @@
 //!
 //! On machines that also run i386 programs, the library is preloaded by a path with `$PLATFORM` in it. The
 //! dynamic linker of i386 programs then finds an empty i386 library, and does not complain about one of
-//! x86-64. `crates/runtime/platforms` makes the folder `platform` beside the library, which is needed for
-//! that.
+//! x86-64. That needs the folder `platform` beside the library; `crates/runtime/platforms` makes this folder.
 //!
-//! glibc before 2.34 has threads and `dlsym` in separate libraries, which a program may not have loaded. The
-//! preloaded libraries do not name them, so they are preloaded as well ([`companions`]).
+//! glibc before 2.34 has threads and `dlsym` in separate libraries, which a program may not have loaded.
+//! Our preloaded libraries do not name these as needed, so these are preloaded as well ([`companions`]).
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;

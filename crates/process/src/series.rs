@@ -5,8 +5,8 @@
 //! points   x   x   x   x   x   x   x   x        only every stride-th look makes a point
 //! ```
 //!
-//! At [`POINTS_MAX`] points, neighbours are merged and the stride doubles. A long run therefore has between
-//! half and all of that number, evenly spread.
+//! At [`POINTS_MAX`] points, neighbours are merged and the stride doubles. A long run therefore has at
+//! least half of [`POINTS_MAX`] points, evenly spread.
 //!
 //! Invariants: points are in the order of time. A point's `resident_max` covers every look since the last
 //! point, so merging loses no peak. The counters of a point are those of its last look. The average is an

@@ -1,8 +1,8 @@
 //! Finds the source line, inlined functions, symbol and module (program or library) of an instruction's
 //! address.
 //!
-//! [`Symbols`] opens each module's file once. Debug information is searched in the file itself and, if it
-//! was stripped off, in the places that debuggers use:
+//! [`Symbols`] opens each module's file once. Debug information is read from the file itself or, if it was
+//! stripped off, searched for where debuggers do:
 //!
 //! ```text
 //! /usr/lib/debug/.build-id/ab/cdef….debug        by the build id

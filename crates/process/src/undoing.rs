@@ -1,4 +1,4 @@
-//! Cleans up even if this process is killed: a shell waits for its end and then runs a script.
+//! Cleans up even if this process is killed: a shell waits until this process has ended, then runs a script.
 //!
 //! ```text
 //! we ──pipe──▶ sh: read ─┬─ a line: already cleaned up, exit

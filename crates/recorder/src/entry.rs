@@ -2,7 +2,8 @@
 //!
 //! A Rust function cannot read its return address. Each exported function is therefore a few instructions of
 //! assembly that add two arguments. One is the stack pointer, at which the return address lies; the other is
-//! the frame pointer. They jump to a Rust function of the same name, which returns to the caller directly:
+//! the frame pointer. The assembly then jumps to a Rust function of the same name, which returns to the
+//! caller directly:
 //!
 //! ```text
 //! malloc(bytes)  ──▶  mov rsi, rsp · mov rdx, rbp · jmp ──▶  inner(bytes, frame, bp)

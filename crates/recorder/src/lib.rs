@@ -15,9 +15,9 @@
 //!
 //! `vellum heap` also records stacks (`vellum-heapprofile`); common code is in `vellum-stacks`. The recorders
 //! count in different ways, as they answer different questions. This library counts **every** operation, and
-//! an operation takes a few nanoseconds. The usual path must therefore be one probe by the return address: no
-//! walk, no lock. A walk ends at the first frame of the user's own source, which only the command can
-//! recognise. A heap profile keeps the **live set**: each block's whole stack, from its allocation to its
+//! an operation takes a few nanoseconds. The usual path must therefore be one table look-up by the return
+//! address: no walk, no lock. A walk ends at the first frame of the user's own source, which only the command
+//! can recognise. A heap profile keeps the **live set**: each block's whole stack, from its allocation to its
 //! release. Only for samples is that cheap enough.
 //!
 //! | module | concept |

@@ -1,8 +1,9 @@
 //! Detects whether `realloc` moved a block by copying it or by moving its page tables.
 //!
-//! Vellum's page layer counts bytes moved by page tables in a counter of this process (on the board). It is
-//! read before and after the call; two threads that move blocks at the same instant may be confused. Other
-//! allocators have no such counter: below [`COPIED_BELOW`] all copy, above it their methods differ.
+//! Vellum's page layer counts bytes moved by page tables in a counter of this process (on the board). The
+//! counter is read before and after the call. The result may be wrong if another thread moves a block
+//! meanwhile. Other allocators have no such counter: below [`COPIED_BELOW`] all copy, above it their methods
+//! differ.
 
 use crate::process;
 use core::ptr::null_mut;

@@ -1,6 +1,6 @@
 //! The cost of recording itself, measured once for each job, in the first process that records.
 //!
-//! The cost of a timing is that of an empty function, called indirectly between two time stamps as usual. The
+//! The cost of a timing is the time measured for an empty function, called and timed like an operation. The
 //! cost of counting is the time of a loop of recorded calls, minus that of the empty loop; nobody reads these
 //! records. For counting with timing, the same loop times every call. Rare, long work is measured each time:
 //! [`crate::spent`].

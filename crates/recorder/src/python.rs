@@ -12,9 +12,9 @@
 //! A line's **key** is made of its code, its instruction and the objects that the code refers to. The key
 //! identifies the line in a stack's hash, and in the log.
 //!
-//! Frames and code are read directly, as they are read at each operation. First the kernel must read one
-//! stack for the library, and find code where the expected layout has it. Until then, or if a stack has
-//! another layout, no lines are recorded.
+//! Frames and code are read directly, without the kernel, because they are read at each operation. Before
+//! that, one stack is read through the kernel, and code must be where the expected layout has it. Until then,
+//! or if a stack has another layout, no lines are recorded.
 
 use crate::{next, process};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};

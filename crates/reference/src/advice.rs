@@ -11,8 +11,9 @@
 //!   nearly all of their memory lose most. A limit that covers all held memory needs no reserve.
 //! - *Shared text* is charged to the cgroup that touched it first, maybe another job's. It is always counted.
 //! - *Kernel memory*: page tables, stacks and other kernel memory charged to the cgroup.
-//! - *Streams.* Data read and written by system calls goes through the page cache, which is charged as well.
-//!   The kernel reclaims this cache first, but until then it displaces pages in use. A few MiB are enough.
+//! - *Streams.* Data read and written by system calls goes through the page cache, which is charged as
+//!   well. The kernel reclaims this cache first, but until then it displaces pages in use. A few MiB are
+//!   enough.
 //! - *Files read again.* The cache of files ([`crate::charged`]) counts if the job read at least twice as
 //!   much as its files hold. The excess, read from the device at S (the cost of a fault) per page, must also
 //!   cost more than the agreed slowdown.

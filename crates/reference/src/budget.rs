@@ -14,7 +14,7 @@
 //! through, so that early spending stays near the budget.
 //!
 //! - *The burst.* The first two cycles may exceed the budget by the factors of [`BURST`], up to a given time.
-//!   The second waits longer, to show another part of the run. The next cycles wait until both are repaid.
+//!   The second cycle waits longer, to show another part of the run. The third waits until both are repaid.
 //! - A run is *long enough* for a recommendation if it pays for two cycles ([`Budget::enough`]). The rule
 //!   uses only the size of the job, so that all its runs get the same answer.
 //! - The account of costs is incomplete, since looks leave caches and TLBs cold. Jobs were 1.0 to 1.3 %

@@ -1,7 +1,7 @@
 //! Measures S, the cost of a page fault on this machine, on our own pages.
 //!
-//! The theory (`vellum_workset`) takes S as given, and results depend on it. The best amount of memory (the
-//! knee) is another with compressed swap in memory (5 µs) than with a disk (100 µs and more).
+//! The theory (`vellum_workset`) takes S as given, and results depend on it. The best amount of memory
+//! (the knee) differs between compressed swap in memory (S is 5 µs) and a disk (100 µs and more).
 //!
 //! ```text
 //! swap    own pages ─▶ MADV_PAGEOUT ─▶ touched, one in READ_AHEAD pages    S = fault + cost of paging out

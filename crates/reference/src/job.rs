@@ -15,7 +15,8 @@
 //!
 //! Invariants: the clock never runs backwards; a process is identified by its pid *and* its time of birth.
 //!
-//! Source: Nishigaki 1981 (see `vellum_workset`) uses processor time. Departure: without the time of faults.
+//! Source: Nishigaki 1981 (see `vellum_workset`) uses processor time. Departure: the time of faults is
+//! excluded.
 
 use crate::event::Event;
 use crate::target::Target;

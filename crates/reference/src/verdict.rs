@@ -6,8 +6,8 @@
 //! - *First references* happen under any limit, and do not count against a limit
 //!   ([`Watcher::first_references`]).
 //! - *Beyond the longest window.* A page touched once a minute is outside most windows of ten seconds. Under
-//!   a limit for that window, each touch would be a fault. While the fault rate f at the longest window
-//!   costs more than the agreed slowdown, all memory that the job held is recommended.
+//!   a limit that holds the pages of ten seconds only, each touch would be a fault. While the fault rate f at
+//!   the longest window costs more than the agreed slowdown, all memory that the job held is recommended.
 //! - *Other memory under a limit*, and the time between looks: [`crate::advice`], [`crate::whole`].
 //! - *Bytes.* A page of the curve has [`PAGE_BYTES`] bytes.
 

@@ -14,7 +14,8 @@
 //! that cycle's end (growth) counts as referenced in every window, until the next cycle. That is wrong for
 //! memory that is written and never read; the next cycle corrects it.
 //!
-//! A stretch's weight is its user CPU time, so shares of the [`History`] of stretches are shares of the run.
+//! All time is divided into stretches, weighted by user CPU time: shares of their [`History`] are shares
+//! of the run.
 
 use crate::watcher::PAGE_BYTES;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! Writes to standard error without panics.
 //!
 //! `eprintln!` panics if standard error is full or closed. The panic would end the program by a signal, which
-//! its user would take for the result. Text that cannot be written is lost, and [`is_lost`] reports it for
-//! the exit status. If the reader has closed its pipe, the text does not count as lost.
+//! the user would take for the result of the measured program. Text that cannot be written is lost, and
+//! [`is_lost`] reports it for the exit status. If the reader has closed its pipe, the text does not count as
+//! lost.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};

@@ -3,7 +3,7 @@
 //!
 //! In the kernel such a state ends when the memory is unmapped. Vellum reuses freed memory without unmapping
 //! it, so the state would reach the next owner. Memory with a state is therefore *tainted*: Vellum maps it
-//! again before reuse, which ends the state. A sealed mapping stays the kernel's for good.
+//! again before reuse, which ends the state. A sealed mapping is never reused.
 //!
 //! | call | seen (by name: the C library's function; by number: `syscall`) | effect on the memory |
 //! | --- | --- | --- |

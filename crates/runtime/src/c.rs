@@ -1,7 +1,7 @@
 //! The C library's malloc interface, with the C library's semantics.
 //!
-//! `malloc`, `calloc` and `free` inline the fast paths of `vellum_malloc`, which usually call nothing.
-//! Argument checks follow glibc 2.36, and C23 where glibc defines nothing.
+//! `malloc`, `calloc` and `free` inline the fast paths of `vellum_malloc`, which usually make no further
+//! call. Argument checks follow glibc 2.36, and C23 where glibc defines nothing.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;

@@ -3,7 +3,7 @@
 //! An import of glibc's `memcpy` would crash the program at start. glibc's is an indirect function
 //! (`STT_GNU_IFUNC`): when this library is relocated, code of glibc runs and selects a version for the
 //! processor. That code must be relocated first. But this library depends on no C library, because it serves
-//! every one. The loader may therefore relocate it before glibc.
+//! every one. The loader may therefore relocate this library before glibc.
 //!
 //! So the functions here jump through a word, which leads to a plain loop until [`find`] has stored the C
 //! library's function. The loops are assembly, because compilers turn loops into calls of these functions.

@@ -1,18 +1,18 @@
 //! C++ `operator new` and `operator delete`, every form, under their mangled names.
 //!
-//! The throwing forms follow the standard: without memory they call the installed new-handler repeatedly,
-//! and without a handler they throw `std::bad_alloc`. Handler and exception come from libstdc++, which is
-//! looked up at first need; a program without it ends with an error message. No exception may pass through
-//! Rust frames, so the loop that calls handler and exception is assembly with unwind information. The
-//! `nothrow` forms must catch a handler's exceptions, which only C++ code can do. If a handler is installed,
-//! these forms call libstdc++'s, which call the throwing ones here.
+//! The throwing forms follow the standard: without memory they call the installed new-handler repeatedly, and
+//! without a handler they throw `std::bad_alloc`. Handler and exception come from libstdc++, which is looked
+//! up at first need; a program without it ends with an error message. No exception may pass through Rust
+//! frames, so the loop that calls the handler, or throws the exception, is assembly with unwind information.
+//! The `nothrow` forms must catch a handler's exceptions, which only C++ code can do. If a handler is
+//! installed, these forms call those of libstdc++, which call the throwing forms here.
 //!
-//! A program may replace some operators. The others must then call the replaced ones: `new[]` calls `new`,
-//! and a sized `delete` calls the plain one. A library may also replace operators: `libgccpp`, for example,
-//! makes objects that the collector scans. The loader finds such a library before libstdc++, but after
-//! Vellum if that is preloaded. If any operator is replaced, each operator here therefore jumps to the next
-//! definition (`choose`), in the library or libstdc++. Those definitions call each other by name. A library
-//! that also defines `malloc` is an allocator, and Vellum replaces all of it.
+//! A program may replace some operators. The other operators must then call the program's: `new[]` calls
+//! `new`, and a sized `delete` calls the plain one. A library may also replace operators: `libgccpp`, for
+//! example, makes objects that the collector scans. The loader finds such a library before libstdc++, but
+//! after Vellum if Vellum is preloaded. If any operator is replaced, each operator here therefore jumps to
+//! the next definition (`choose`), in the library or libstdc++. Those definitions call each other by name. A
+//! library that also defines `malloc` is an allocator, and Vellum replaces all of it.
 
 use crate::attach::{first, name, next};
 use crate::{arch, attach, loaded};

@@ -7,13 +7,14 @@
 //!
 //! Both functions also handle calls that Vellum's background threads must make as well (`identity`).
 //! `syscall` is assembly: it must preserve every register like the C library's, and it must have no stack
-//! frame, because a call may return twice. A checked call never returns twice, so the assembly jumps to an
-//! ordinary function for it. Calls about mappings jump to the functions for those ([`crate::mmap`]).
+//! frame, because a call may return twice. A call that Vellum checks never returns twice, so the assembly
+//! jumps to an ordinary function for it. Calls about mappings jump to the functions for those
+//! ([`crate::mmap`]).
 //!
-//! The pager's threads run without the filter, which would stop them and with them the program's memory. In
-//! a program with one thread, a filter for *all* threads (`SECCOMP_FILTER_FLAG_TSYNC`) is therefore set for
-//! that thread alone, which has the same effect. With more threads the pager is filtered as well, and a
-//! message lists the calls that the filter must allow.
+//! The pager's threads run without the filter, which would stop the pager and thus the program. In a program
+//! with one thread, a filter for *all* threads (`SECCOMP_FILTER_FLAG_TSYNC`) is therefore set for that thread
+//! alone, which has the same effect. With more threads the pager is filtered as well, and a message lists the
+//! calls that the filter must allow.
 
 use crate::{arch, attributes, identity};
 use core::ffi::{c_int, c_long};

@@ -1,4 +1,4 @@
-//! Calls that change the process's identity, or that need it to have one thread.
+//! Calls that change the process's identity, or that need the process to have only one thread.
 //!
 //! The C library's `setuid` changes the threads that it has started, not Vellum's background threads. These
 //! would keep their user, groups and rights when the program drops its own. `unshare` and `setns` refuse
@@ -9,8 +9,8 @@
 //! | the page layer's background thread (`helper`), the collector's marking threads | ended, and none may start | started again on demand, by the calling thread and with its identity |
 //! | the pager's, which all paged memory needs | | make the same call ([`Change`]), while the caller waits |
 //!
-//! Calls by number, `capset`, `setfsuid`, `prctl` and Landlock's apply to the calling thread alone.
-//! Background threads are changed like the thread that called last.
+//! These apply to the calling thread alone: calls by number (`syscall`), `capset`, `setfsuid`, `prctl`,
+//! Landlock. Background threads are changed like the thread that called last.
 //!
 //! A child of `vfork` has no background threads: the threads in its memory belong to its parent, whose
 //! identity does not change.

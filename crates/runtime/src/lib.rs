@@ -9,7 +9,7 @@
 //! | [`c`] | `malloc` and its family |
 //! | [`cxx`] | `operator new` and `operator delete` |
 //! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and the like |
-//! | [`mmap`](mod@mmap) | `mmap`, `munmap`, `mremap` and others on mappings |
+//! | [`mmap`](mod@mmap) | `mmap`, `munmap`, `mremap` and other functions for mappings |
 //! | [`attributes`] | `ioctl` and `vmsplice`, which give memory a state that outlives its owner |
 //! | [`filter`] | `prctl` and `syscall`, for filters on system calls |
 //! | [`gc`] | the collector, `include/vellum_gc.h` |
@@ -26,8 +26,8 @@
 //! The release library is built without Rust's standard library, which would add a second library
 //! (`libgcc_s.so.1`) and about 100 KiB to every process. Builds that unwind (tests) include the standard
 //! library. The library names no C library as a dependency: every program has one already, and naming glibc
-//! would keep programs with musl from starting. It imports only functions that both C libraries have. All
-//! others are looked up, and so are functions whose names need a dependency (`copying`).
+//! would keep programs with musl from starting. It imports only functions that glibc and musl both have. All
+//! others are looked up, and so are functions whose names would need a dependency (`copying`).
 
 #![cfg_attr(panic = "abort", no_std)]
 

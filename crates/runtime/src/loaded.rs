@@ -1,10 +1,10 @@
 //! Looks up functions in the loaded libraries without the dynamic linker's lock.
 //!
-//! A function of Vellum that wraps one of the C library's looks the latter up at its first call. This call
-//! may come from a signal handler, or from the child of a `fork` made while another thread was loading a
-//! library. In both cases `dlsym` could wait forever for a lock that is never released. This file therefore
-//! reads the libraries that were loaded with the program, by the ELF gABI and the GNU hash table's layout.
-//! These libraries and their order never change.
+//! At its first call, a wrapper in Vellum looks up the function of the C library that it wraps. This call may
+//! come from a signal handler, or from the child of a `fork` made while another thread was loading a library.
+//! In both cases `dlsym` could wait forever for a lock that is never released. This file therefore reads the
+//! libraries that were loaded with the program, by the ELF gABI and the GNU hash table's layout. These
+//! libraries and their order never change.
 //!
 //! The linker's list has the libraries in search order, so a name has the same first definition after Vellum
 //! as with `dlsym(RTLD_NEXT)`.

@@ -6,8 +6,8 @@
 //! by which the linker identifies the caller. Two handles need no such treatment: `RTLD_DEFAULT` finds
 //! Vellum's functions anyway, and `RTLD_NEXT` finds the C library's only from a library after Vellum.
 //!
-//! Only functions that Vellum implements itself are returned. Its `setuid`, for example, calls the next
-//! library's `setuid`, which would call it again if that library's lookup found it.
+//! Only functions that Vellum implements itself are returned. Vellum's `setuid`, for example, calls the next
+//! library's. If that library looked up `setuid` and got Vellum's, the two would call each other for ever.
 
 use crate::attach::{first, object_of};
 use crate::{arch, c, loaded, mmap, stats};

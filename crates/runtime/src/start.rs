@@ -1,7 +1,7 @@
 //! Actions when the library is loaded, when the process forks, and when the process ends.
 //!
 //! The constructor runs before the program's own code, but the loader and other libraries' constructors may
-//! have allocated earlier. Their blocks belong to Vellum whatever the constructor decides.
+//! have allocated earlier. Blocks allocated that early belong to Vellum whatever the constructor decides.
 
 use crate::knobs::{Knobs, variable};
 use crate::{attach, board, copying, loading, lookups, signals};

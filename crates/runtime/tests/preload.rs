@@ -1,5 +1,5 @@
-//! Tests of `libvellum.so`, preloaded into this test program: rejected settings, its environment, and cases
-//! in which requests pass to the next allocator. Each case runs in a separate process.
+//! Tests of `libvellum.so`, preloaded into this test program: misuse, environment variables, the order of
+//! functions in the library, and requests that pass to the next allocator. Each case has its own process.
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;

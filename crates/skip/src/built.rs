@@ -1,7 +1,7 @@
-//! The files that `./build` puts beside the tests: preloaded libraries and commands.
+//! Finds the files that `./build` has put beside the tests: preloaded libraries and commands.
 //!
-//! This crate builds nothing. Cargo inside a test would wait for the cargo that runs the tests, build with
-//! other features, or be missing.
+//! A missing file skips the test, and is not built. A cargo started by a test would wait for the cargo that
+//! runs the tests, build with other features, or be missing.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Runs a test in a separate process ([`alone`]), one with a role ([`again`]), or a forked one ([`forked`]).
+//! Runs a test in a separate process ([`alone`]), in one with a role ([`again`]), or in a child ([`forked`]).
 
 use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};

@@ -3,9 +3,9 @@
 //! All threads read it without a lock. A table of zeros is empty, so it can lie in static memory or in fresh
 //! pages. Pages that no key touched take no memory.
 //!
-//! Invariants: a key is written by compare-and-swap, before its value, and stays, except in a table with one
-//! user ([`Facts::of_own`]). A value of 0 is not yet filled in; another thread that finds it computes the
-//! value too.
+//! Invariants: a key is written by compare-and-swap, before its value, and never changes, except in a table
+//! with one user ([`Facts::of_own`]). A value of 0 is not yet filled in; another thread that finds it
+//! computes the value too.
 
 use core::sync::atomic::{
     AtomicU64,

@@ -1,5 +1,5 @@
-//! Facts about an instruction in one word: whether it belongs to the user's source, and how to leave its
-//! frame.
+//! Facts about an instruction, packed in one word: whether it belongs to the user's source, and how to step
+//! from its frame to the caller's.
 //!
 //! ```text
 //! bits 4 to 7: the flags READY (always set), USERS, KNOWN_RULE, INTERPRETS; other bits: the number of a Rule

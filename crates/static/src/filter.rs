@@ -3,8 +3,9 @@
 //! A filter (seccomp) may kill the program for a call that it does not list. Before a program sets a filter,
 //! the page layer switches to a mode in which mapping memory is its only system call, as in any allocator.
 //!
-//! Departure from the shared library: only `prctl` is intercepted. A filter set by `syscall` is still
-//! noticed, as the kernel requires `PR_SET_NO_NEW_PRIVS` before it, unless the program has `CAP_SYS_ADMIN`.
+//! Departure from the shared library: only `prctl` is intercepted. A filter set by a direct `syscall` is
+//! noticed by the call that the kernel requires before it, `prctl(PR_SET_NO_NEW_PRIVS)`. With `CAP_SYS_ADMIN`
+//! a program needs no such call.
 
 use core::ffi::{c_int, c_ulong};
 use vellum_pages::Pages;

@@ -1,6 +1,7 @@
 //! A memory fence that every running thread of the process executes (`membarrier`, Linux 4.14).
 //!
-//! A fast path then needs no fence: the thread that interferes with the path, which is rare, pays for both.
+//! A fast path then needs no fence. A thread that interferes with the path, which is rare, makes this call
+//! for both threads.
 
 use crate::caps::{self, Caps};
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,8 @@
 //! Lets one thread make a slow check for all. No thread relies on a check that began before its own request.
 //!
 //! Many threads may find at the same time that a slow check is due. The first thread makes it, while the
-//! others continue, and afterwards checks again for their requests. A checking thread that takes too long may
-//! have lost its processor. The next thread with a request then makes a check itself.
+//! others continue. Afterwards it checks again if others have requested it. A checking thread that takes too
+//! long may have lost its processor. The next thread with a request then makes a check itself.
 //!
 //! Checks are numbered. If two overlap, the one with the lower number may have read older values and must not
 //! overwrite the result of the other. Users of the results compare the numbers.

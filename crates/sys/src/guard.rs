@@ -10,7 +10,7 @@
 //! A write to an armed page faults. The handler makes the page and those around it writable and marks them as
 //! written; then the write is retried. Guarding is coarser than `track`, and visible to the program:
 //!
-//! * a *system call* that writes to an armed page fails with `EFAULT`, and no signal frame can be there;
+//! * a *system call* that writes to an armed page fails with `EFAULT`, and no signal frame can lie there;
 //! * a write by a thread that has blocked SIGSEGV ends the process;
 //! * each writable hole in armed memory costs two map entries. Holes have [`AROUND`] bytes if possible. If
 //!   the process may have no more entries, the whole armed range around the page becomes writable.

@@ -3,7 +3,7 @@
 //! ```text
 //!             begin                began(true)              bar                   (functions of this file)
 //!   absent ──────────▶ starting ───────────────▶ running ─────────▶ retiring ──┐
-//!    ▲ ▲  (no bars)       │ began(false)                                       │ all of them are gone
+//!    ▲ ▲  (no bars)       │ began(false)                                       │ all threads are gone
 //!    │ └──────────────────┘                                                    │
 //!    └─────────────────────────────────────────────────────────────────────────┘
 //! ```

@@ -3,7 +3,7 @@
 //! **Headroom** is the least of two amounts. One is the least that this process's cgroup and those above it
 //! may still take (v1 `memory.limit_in_bytes`, v2 `memory.max` and `memory.high`). The other is the machine's
 //! available memory. A cgroup's page cache counts as used: the kernel could reclaim it, but its dirty part is
-//! not known. Too low a figure causes early returns of memory; too high a figure, the kill of the process.
+//! not known. A figure too low causes early returns of memory; a figure too high, an OOM kill.
 //!
 //! Reading it takes some tens of microseconds: callers read it only when their cache has grown.
 

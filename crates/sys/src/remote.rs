@@ -1,4 +1,4 @@
-//! Paging out of other processes' memory (`process_madvise`, Linux 5.10).
+//! Pages out the memory of other processes (`process_madvise`, Linux 5.10).
 //!
 //! The call names the process by a descriptor, which never refers to a later process with the same id. It
 //! needs `CAP_SYS_NICE` and the right to read the other process's memory.

@@ -1,10 +1,10 @@
 //! Messages to the program's standard error, from threads whose own descriptor 2 is not the program's.
 //!
 //! Background threads have separate descriptors ([`thread::close_inherited`]), and so keep no pipe of the
-//! program's open. In these threads, number 2 is closed or another file. Such a thread writes its messages,
-//! for example before it stops the program, to the *program's* current number 2. It borrows that descriptor
-//! for one write (`pidfd_getfd`, Linux 5.6). If a filter forbids that, it opens the same file anew, which
-//! works for all but sockets.
+//! program's open. In these threads, descriptor 2 is closed or another file. Such a thread writes its
+//! messages, for example before it stops the program, to the *program's* current number 2. It borrows that
+//! descriptor for one write (`pidfd_getfd`, Linux 5.6). If a filter forbids that, it opens the same file
+//! anew, which works for all but sockets.
 
 use crate::{Line, raw, thread};
 use core::ffi::CStr;

@@ -9,7 +9,7 @@
 //!
 //! `UFFDIO_MOVE` may move a page and still return an error that does not count it (`EEXIST`, or `EAGAIN` with
 //! too low a count), while the kernel migrates pages. Therefore the destination is checked after every error.
-//! It was emptied before the first move and only the mover fills it, so a page that is there has moved.
+//! The destination was emptied before the first move, and only the mover fills it: a page there has moved.
 //!
 //! The descriptor for the first way is opened for each transfer and closed after it. A program that closes
 //! all descriptors therefore does no harm, and a number is in use only during a move.

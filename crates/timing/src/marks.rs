@@ -13,16 +13,16 @@
 //! marks::register(hooks) ──▶ hooks   ◀── let held = marks::hold();  … undisturbed …  drop(held)
 //! ```
 //!
-//! Costs: while no recorder collects marks, a mark costs loads of a flag, and no clock is read. Otherwise it
-//! costs two readings of `CLOCK_MONOTONIC` and a lock that is never held for long. Marks are stored in memory
-//! that was allocated before, so that a collector may record one while it must not allocate.
+//! Costs: while no recorder collects marks, a mark costs a few loads of a flag, and no clock is read.
+//! Otherwise it costs two readings of `CLOCK_MONOTONIC` and a lock that is never held for long. Marks are
+//! stored in memory that was allocated before, so that a collector may record one while it must not allocate.
 //!
 //! Invariants:
 //! - marks are kept in the order in which they ended, [`MARKS_MAX`] at most; further marks are only counted;
 //! - no collection starts while at least one [`Held`] exists, even of collectors that register in that time.
 //!
 //! Source: Bates 1999 times the collector's calls (`GCSCHED`, `idlegc`), and offers `disablegc` and
-//! `enablegc` to programs. This file offers both for any collector.
+//! `enablegc` to programs. This file offers marks and postponement for any collector.
 
 use crate::clock::monotonic_ns;
 use std::fmt;

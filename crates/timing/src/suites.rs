@@ -12,9 +12,9 @@
 //! | `batch 64 B` | `BLOCKS` blocks allocated by one call, freed by one |
 //! | `grow 1 MiB` | a block of 64 B doubled until it is 1 MiB |
 //! | `large 256 KiB`, `large 4 MiB` | `PAIRS` blocks allocated, one byte written in each page, freed |
-//! | `relocate 4 MiB` | a block moved by its page tables |
+//! | `relocate 4 MiB` | a block moved by changing page tables |
 //! | `pages 2 MiB` | `PAIRS` extents (page ranges) of the page layer allocated and freed |
-//! | `flush 1 MiB` | an extent touched and freed, and the cache flushed: each time with its page faults |
+//! | `flush 1 MiB` | an extent touched and freed, and the cache flushed: includes the page faults |
 
 use crate::bench::Suite;
 use std::ptr::null_mut;

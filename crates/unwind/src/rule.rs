@@ -1,4 +1,5 @@
-//! Rules: how to leave the frame of one instruction, in eight bytes. The crate's head defines the CFA.
+//! A rule describes, in eight bytes, the step from one instruction's frame to the caller's. The head of the
+//! crate (`lib.rs`) defines the CFA.
 //!
 //! ```text
 //! bits  0..2   the base of the CFA (1 sp, 2 bp, 3 the word at bp+offset; 0: no rule)

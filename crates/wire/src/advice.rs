@@ -15,8 +15,9 @@
 //! or length ends the connection. Reserved fields are sent as zero and ignored, so that a later version can
 //! give them a meaning that older readers can ignore.
 //!
-//! Neither side depends on the other. A client without an answer drops its last target when its validity
-//! ends, and continues as without a governor. A governor without reports relies on the kernel's figures.
+//! Neither side depends on the other. A client without an answer drops its last target when that target's
+//! validity ends, and continues as without a governor. A governor without reports relies on the kernel's
+//! figures.
 
 /// The environment variable that names the socket.
 pub const ADVICE_ENV: &str = "VELLUM_ADVICE";

@@ -4,7 +4,7 @@
 //! - `size_of::<Slot>() == SLOT_BYTES`;
 //! - a slot below `Header::claimed` belongs to one process for ever: slots are not reused, so the counters of
 //!   a dead process stay readable;
-//! - when the board is full, a further process raises `Header::unseated` and keeps private counters.
+//! - when the board is full, a further process increments `Header::unseated` and has private counters.
 
 use crate::counter::{Counter, PAUSE_BUCKETS, SIZE_BUCKETS};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -15,10 +15,11 @@
 //! [`crate::log`]; `used` is written after an entry and publishes it.
 //!
 //! # The exact peak
-//! Each stack has the amount that it held at the last peak, and that peak's number. When the sum exceeds the
-//! peak, only the number in the head grows. Before a stack changes for the first time after that, it saves
-//! its amount. If a stack has the head's peak number, its amount at the peak is therefore the saved one. If
-//! not, it is the amount that the stack holds now ([`Held::at_peak`]).
+//! Each stack has the amount that it held at the last peak, and that peak's number. When the sum of all
+//! stacks exceeds the peak, only the number in the head grows. Before a stack's amount changes for the first
+//! time after that, the amount and the number are stored with the stack. If a stack has the head's peak
+//! number, the stored amount is therefore that at the peak. If not, the stack's amount has not changed since
+//! the peak ([`Held::at_peak`]).
 
 use core::sync::atomic::{
     AtomicU32, AtomicU64,

@@ -12,8 +12,9 @@
 //! ```
 //!
 //! [`VERSION`] fixes the layout; readers refuse a board with another magic, version or sizes. The meaning of
-//! a counter never changes: new ones are appended, and the version raised. All fields are atomics, written
-//! relaxed by one process and read by any. A reader sees each counter exactly, but not all of one instant.
+//! a counter never changes: new counters are appended, and the version is raised. All fields are atomics,
+//! written relaxed by one process and read by any. Each counter is read exactly, but not all are read at one
+//! instant.
 //!
 //! A process outside `vellum run` keeps its counters in a private slot. [`ExportedCounters`] has its address,
 //! for other processes with permission to read its memory.

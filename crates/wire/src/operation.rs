@@ -2,7 +2,7 @@
 //!
 //! An operation is a kind and, for allocations, a size class: powers of four, from 16 bytes. It is packed in
 //! 16 bits: the kind in the low byte, the class plus one (0: none) in the high one. The number of a kind
-//! never changes its meaning; new ones are appended.
+//! never changes its meaning; new kinds are appended.
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $id:literal;)*) => {

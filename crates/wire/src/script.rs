@@ -1,4 +1,4 @@
-//! Tests whether a line of an interpreted program is the user's: stacks end at it, and reports show it.
+//! Tests whether a line of an interpreted program is the user's. Stacks end at such a line; reports show it.
 
 /// The most recorded lines of an interpreted program on a stack.
 pub const SCRIPT_FRAMES_MAX: usize = 64;

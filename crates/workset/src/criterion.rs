@@ -1,7 +1,8 @@
 //! The two criteria for choosing a window T: the space-time products X and Y, to be minimised.
 //!
-//! A page costs memory not only while the program runs, but also while it waits for another page. With z
-//! pages held, f faults per tick and a delay of S ticks per fault, one tick of virtual time costs
+//! A page occupies memory not only while the program runs, but also while the program waits for another
+//! page. With z pages held, f faults per tick and a delay of S ticks per fault, one tick of virtual time
+//! costs, by either criterion:
 //!
 //! - Y = S · f · z (2.2): memory held during waits;
 //! - X = z + Y (2.1): memory held during waits and while running.

@@ -1,12 +1,12 @@
-//! A histogram of lengths of time from 0 to 2⁶³ ticks; each bucket is about 1 % of its length wide.
+//! A histogram of lengths of time from 0 to 2⁶³ ticks; a bucket's width is about 1 % of its lengths.
 //!
 //! ```text
 //! length   0 1 2 … 127 │ 128 129 … 255 │ 256–257 258–259 … │ 512–515 … │
 //! bucket   one for each  one for each    one for 2            one for 4     128 in each octave
 //! ```
 //!
-//! Each bucket keeps the count and the sum of its lengths. The mean of min(length, T) is therefore exact if
-//! T is the edge of a bucket: every bucket then lies wholly on one side of T.
+//! Each bucket stores the number and the sum of the lengths in it. The mean of min(length, T) is therefore
+//! exact if T is the edge of a bucket: every bucket then lies wholly on one side of T.
 
 /// Buckets an octave, as a power of 2.
 const OCTAVE_BITS: u32 = 7;

@@ -1,8 +1,8 @@
 //! The history of a job: working-set curves of all stretches watched so far, with mean and variation.
 //!
-//! A mean curve shows neither its own error nor different phases of the job. The samples are therefore kept
-//! in batches, in order. If there are too many batches, neighbours are joined. The number of batches stays
-//! between half the limit and the limit, and all cover the same time.
+//! A mean curve shows neither its own error nor different phases of the job. The samples are therefore
+//! kept in batches, in order. If there are too many batches, neighbours are joined. The number of batches
+//! stays between half the limit and the limit, and all batches cover equally long times.
 //!
 //! ```text
 //! samples  ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪

@@ -24,7 +24,7 @@
 //!                                                         └──▶ History: the curve of each segment
 //! ```
 //!
-//! An interval may span many segments of the string. At the end of one, the times since every page's last
+//! An interval may span many segments of the string. At a segment's end, the times since every page's last
 //! reference are read; Σ min(time, T) is added to the segment that ends and subtracted from the next one.
 //!
 //! Error: without sampling, exact at each [`Histogram::edge`]. With sampling, the standard error of z(T) is

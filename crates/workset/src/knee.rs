@@ -9,11 +9,11 @@
 //!                              the whole program is in   still gaining   or never gaining
 //! ```
 //!
-//! The rule, with S the delay of a fault and a cap ε on S·f, the wait for each tick of work:
+//! The rule, with S the delay of a fault and a cap ε on S·f (the time waited for each tick of work):
 //!
 //! 1. Among the windows with S·f(T) ≤ ε, the window of the least product.
-//! 2. If no window meets the cap, the rightmost real dip (local minimum) of the product ([`DIP_MIN`] on both
-//!    sides).
+//! 2. If no window meets the cap, the rightmost real dip of the product (a local minimum, deeper than
+//!    [`DIP_MIN`] on both sides).
 //! 3. If there is no such minimum, the program uses any amount of memory.
 //!
 //! Without a cap this is the rule of Nishigaki 1981, which degenerates if S is small. At 20 µs per fault, a

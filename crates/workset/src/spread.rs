@@ -1,8 +1,8 @@
 //! Computes the confidence interval of a knee, by resampling the history (bootstrap).
 //!
-//! A [`History`] has batches of neighbouring samples. As many batches as it has are drawn, with replacement,
-//! many times. The mean curve of each drawing has a knee; the interval holds nearly all of these knees
-//! (Efron 1979). Neighbouring samples resemble each other, so batches are drawn and not single samples.
+//! A [`History`] has batches of neighbouring samples. Each of many drawings takes as many batches as there
+//! are, with replacement. The mean curve of a drawing has a knee; the interval holds nearly all of these
+//! knees (Efron 1979). Neighbouring samples resemble each other, so batches are drawn and not single samples.
 //!
 //! With fewer than [`BATCHES_MIN`] batches there is no result, because these do not show the spread.
 

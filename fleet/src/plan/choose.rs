@@ -1,11 +1,11 @@
 //! Chooses the least memory with which all containers together lose at most a given share of CPU time.
 //!
-//! Each container's loss of CPU time, as a function of its memory size, has a lower convex hull. The greedy
-//! choice starts from the smallest sizes. It repeatedly takes the hull segment that saves most loss per
-//! byte-hour (a byte for an hour), until the total loss is within the bound. Apart from the last segment, no
-//! other choice of sizes on the hulls needs less memory. Containers then shrink further, also off the hull,
-//! until the bound is used up. Taking the last segment only in part gives a lower bound for every choice
-//! ([`Choice::least`]).
+//! Each container's loss of CPU time, as a function of its memory size, has a lower convex hull. The
+//! greedy choice starts from the smallest sizes. It repeatedly takes the hull segment that avoids most
+//! loss per byte-hour (a byte for an hour), until the total loss is within the bound. Apart from the last
+//! segment, no other choice of sizes on the hulls needs less memory. Containers then shrink further, also
+//! off the hull, until the bound is used up. Taking the last segment only in part gives a lower bound for
+//! every choice ([`Choice::least`]).
 //!
 //! Invariant: the loss is within the bound, or each container has all memory that it ever used.
 

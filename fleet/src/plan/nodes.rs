@@ -1,4 +1,4 @@
-//! Computes how many nodes of a given size hold all containers in the hour that needs most memory.
+//! Computes how many nodes of a given size can hold all containers, in the hour that needs most memory.
 //!
 //! Containers are placed by size, the largest first, into the first node with room. This needs at most
 //! 11/9 of the minimum number of nodes, plus one. Only memory counts, not CPU or other demands on nodes.

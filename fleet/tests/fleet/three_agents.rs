@@ -6,10 +6,10 @@
 //!                           ×                     ×               ×
 //! ```
 //!
-//! The test starts without history and waits for the first recommendation. Then each process with a cross is
-//! killed by `kill -9` at a random moment and started again. At last a new object is added, which the
-//! recommender must notice. Every recommended number ever written must lie between the memory that its job
-//! touches all the time and the memory that it holds. Everything must recover.
+//! The test starts without history and waits for the first recommendation. Then the processes marked by a
+//! cross are killed by `kill -9` at random moments and started again. At last a new object is added, which
+//! the recommender must notice. Every recommended number ever written must lie between the memory that its
+//! job touches all the time and the memory that it holds. Everything must recover.
 //!
 //! The seed is printed. VELLUM_FLEET_JOBS sets the number of jobs, and VELLUM_FLEET_ROUNDS the number of
 //! kills. Without an API server, the chain ends at Prometheus. Everything runs in cgroups below one cgroup

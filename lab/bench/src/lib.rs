@@ -16,10 +16,10 @@
 //!
 //! - **Separate processes.** A peer is preloaded into a worker (this executable again). No state of one
 //!   allocator reaches another's run, and the worker checks that malloc comes from the peer.
-//! - **Random interleaving.** All arms of a cell run next to each other in every round, each time in
-//!   another random order.
-//! - **Controls.** glibc and Vellum each run twice in every cell. Each line prints how far the two differ;
-//!   no smaller difference counts as a result.
+//! - **Random interleaving.** All arms of a cell run next to each other in every round, in a new random
+//!   order.
+//! - **Controls.** glibc and Vellum each have two arms in every cell. Each line prints how far the two
+//!   arms of one allocator differ; no smaller difference counts as a result.
 //! - **Ratios of medians**, each with a confidence interval from the ratios of the single rounds.
 //! - **Fixed work, checked.** Workloads allocate the same under every peer and verify their own results.
 //! - **Every run reported.** `--json` has all runs in the order they were made, failed runs with the reason.

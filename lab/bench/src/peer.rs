@@ -1,8 +1,8 @@
 //! Finds the peers on this machine: the allocators that the benchmark compares.
 //!
-//! A peer is a shared library that is preloaded into the worker; glibc is used without one. Debian
-//! packages most of the peers. `build.rs` builds mimalloc 3 from the source in its Rust crate, and Vellum
-//! is the library of this workspace. A missing peer is reported with the way to install it.
+//! A peer is a shared library that is preloaded into the worker; glibc is used without one. Most peers are
+//! packages of Debian. `build.rs` builds mimalloc 3 from the source in its Rust crate, and Vellum's
+//! library comes from this workspace. A missing peer is reported with the way to install it.
 
 use std::path::{Path, PathBuf};
 use vellum_campaign::{Missing, Peer, packaged};

@@ -6,9 +6,9 @@
 //!   1 MiB   5.30   5.51  …    5.31  │   1.00  [0.99, 1.01]  <= 1.3 floor  1.001  0.999  met
 //! ```
 //!
-//! `ratio` is Vellum's figure divided by the one that the target names, with its 95 % interval. `floor` is
-//! the figure of the same accesses to memory that stays mapped, without an allocator. `A/A g` and `A/A v`
-//! are the controls: glibc's figure over that of a second arm of glibc, and Vellum's alike.
+//! `ratio` is Vellum's figure divided by the figure that the target names, with its 95 % interval. `floor`
+//! is the figure of the same accesses to memory that stays mapped, without an allocator. The controls,
+//! `A/A g` for glibc and `A/A v` for Vellum, are the allocator's figure divided by that of its second arm.
 
 use crate::target::{Against, Judgement, control, judge};
 use crate::{Sheet, Target, peer};

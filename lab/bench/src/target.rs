@@ -1,4 +1,4 @@
-//! Targets: each line of a table has a bound for the ratio of Vellum's figure to another, and so a verdict.
+//! Targets: bounds for the ratio of Vellum's figure to another figure, with a verdict for each line.
 //!
 //! `vellum-campaign` has bounds and verdicts; this file computes a line's ratio from the medians over the
 //! rounds. The interval beside it comes from the ratios of single rounds (see `vellum-measure`). Controls

@@ -2,7 +2,7 @@
 //!
 //! Each figure that matters has a bound and a verdict, so that the reader need not judge it. A verdict is
 //! only as certain as the measurement. If the figure's interval contains the bound, or the figure is
-//! nearer to it than the run's noise, the goal is met (or missed) *within noise*, printed as `~`.
+//! nearer to the bound than the noise, the goal is met (or missed) *within noise*, printed as `~`.
 //!
 //! ```text
 //!                     bound
@@ -12,11 +12,12 @@
 //!                       │   [--x--]    MISSED          (for "at most"; for "at least" the other way round)
 //! ```
 //!
-//! Noise is the difference, as a logarithm, between two arms in this run that run the same program (A/A
+//! Noise is the difference, as a logarithm, between two arms of a cell that run the same program (A/A
 //! controls). The interval measures the scatter of the rounds; the controls measure the error that all
 //! rounds share.
 //!
-//! Invariant: a value equal to the bound meets it, be it the figure itself or an end of its interval.
+//! Invariant: a value equal to the bound meets the bound, both for the figure itself and for an end of its
+//! interval.
 
 use serde::Serialize;
 use vellum_measure::{Interval, short};

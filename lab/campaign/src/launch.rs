@@ -1,4 +1,4 @@
-//! Starts a process of a campaign, waits for its end, and measures its cost from outside.
+//! Starts a process of a campaign, waits until it has ended, and measures its cost from outside.
 //!
 //! The child's environment is built from nothing, so that settings of the user (`MALLOC_ARENA_MAX`,
 //! `MIMALLOC_…`, `VELLUM_…`) cannot favour one arm. Standard output and error go to files in memory: a

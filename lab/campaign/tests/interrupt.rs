@@ -1,4 +1,4 @@
-//! A test that a signal ends a campaign, which keeps the runs made by then.
+//! Tests that a signal ends a campaign, and that the campaign keeps the runs made by then.
 //!
 //! This file has one test, since all threads of a process share its signals and their state.
 

@@ -1,4 +1,4 @@
-//! Fuzz targets: one function for each of the project's parsers, which it calls with arbitrary bytes.
+//! Fuzz targets: functions that call the project's parsers with arbitrary bytes, one for each parser.
 //!
 //! The bytes may be a file that was cut off, a table with a typing error, damaged shared memory, a debug
 //! section of a strange compiler. Invariants of every parser:

@@ -15,7 +15,7 @@
 //! counts as different. It runs again only to count how often it differs.
 //!
 //! Every run begins in a fresh copy of the row's prepared folder, under the same path. The environment is
-//! the same but for the variables that start Vellum. A row has a deadline. Processes that it leaves
+//! the same but for the variables that start Vellum. A row has a deadline. Processes that a row leaves
 //! running are found by a mark in their environment, and ended.
 //!
 //! | module | contents |

@@ -1,8 +1,8 @@
 //! The experiments of five published papers, repeated on this machine, with published results beside ours.
 //!
-//! They are for readers who want to reproduce results. Each experiment prints the published figure and ours
-//! in one table, draws the published plot again, and reports whether our goal is met. They are no tests: a
-//! missed goal is printed, and nothing fails.
+//! The experiments are for readers who want to reproduce results. Each experiment prints the published
+//! figure and ours in one table, draws the published plot again, and reports whether our goal is met. They
+//! are no tests: a missed goal is printed, and nothing fails.
 //!
 //! ```text
 //!   douglas::run ─▶ experiment ─▶ cells ─▶ Campaign ─▶ sheets ─▶ Finding ─▶ text, JSON, SVG

@@ -1,7 +1,7 @@
-//! A C program that uses the whole interface: compiled against the header, linked with the shared and with
-//! the static library, and run.
+//! Tests a C program that uses the whole interface. The program is compiled against the header, linked with
+//! the shared and with the static library, and run.
 //!
-//! The files that it writes are read back by the readers that the rest of Vellum uses.
+//! The test reads the program's output files with the readers that the rest of Vellum uses.
 
 use std::fs::File;
 use std::io::BufReader;

@@ -1,4 +1,4 @@
-//! Runs the timed programs as a *duel* (by turns, in random order), for `single.rs` and `versus.rs`.
+//! Runs a *duel* for `single.rs` and `versus.rs`: in each round the first program runs twice, others once.
 
 use super::args::{Bench, Metric};
 use super::chosen::Chosen;

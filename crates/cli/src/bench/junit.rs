@@ -1,7 +1,7 @@
 //! Writes the verdicts of a benchmark as JUnit XML, for CI systems, which show the results of tests.
 //!
-//! Each comparison is a test case. It fails if the program is shown to be slower than `--fail-above` allows.
-//! An inconclusive comparison passes, because people soon ignore a test that fails on noise.
+//! Each comparison is a test case, which fails if the program is shown to be slower than `--fail-above`
+//! allows. An inconclusive comparison passes, because people soon ignore a test that fails on noise.
 
 use super::compared::decisive;
 use super::report::Report;

@@ -5,15 +5,15 @@
 //!       │                                         └─ one program: one series ────────────────▶ single
 //!       └─▶ suite ────▶ timing's Suite ──────────────────────────────────────────────────────▶ suite
 //!
-//! versus, single, suite ─▶ causes (outliers, periods, lost time) ─▶ Report ─▶ text · JSON · … · each time
+//! versus, single, suite ─▶ causes (outliers, periods, lost time) ─▶ Report ─▶ text · JSON · … · all times
 //! ```
 //!
 //! In the diagram, `experiment`, `measure` and `timing` are crates; other names in lower case are files here.
-//! A *duel* runs programs by turns, in random order. The result of a benchmark is a [`report::Report`], which
+//! A *duel* runs programs in rounds of random order. The result of a benchmark is a [`report::Report`], which
 //! `versus`, `single` or `suite` fills. It contains all verdicts before `text` prints it.
 //!
-//! The report goes to standard output. Progress, warnings about input and the message of a failed
-//! `--fail-above` go to standard error; so does the report if a file is written to standard output ("-").
+//! The text goes to standard output, or to standard error if standard output is used for a file (`--json -`).
+//! Progress, warnings about input and the message of a failed `--fail-above` go to standard error.
 
 mod args;
 mod causes;

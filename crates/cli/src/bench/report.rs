@@ -1,7 +1,7 @@
-//! The result of a benchmark as data, and its JSON (schema `vellum.bench/1`, described in docs/bench.md).
+//! The result of a benchmark: the structures of its JSON (schema `vellum.bench/1`; see docs/bench.md).
 //!
-//! Times are in nanoseconds. Counts and ratios are plain numbers (1.01 means one per cent more). Intervals
-//! are 95 % confidence intervals.
+//! Times are in nanoseconds. Ratios compare a program with the first one: 1.01 means one per cent more. Each
+//! interval is a 95 % confidence interval.
 
 use super::args::{Metric, TIME_MAX};
 use crate::accounts::{Beats, Losses};

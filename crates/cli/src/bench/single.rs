@@ -1,7 +1,7 @@
 //! The benchmark of one program: its time without disturbances by the machine, and those disturbances.
 //!
-//! The program runs as all three arms of a duel, so it is timed in the same way as in a comparison. The runs
-//! of all three arms form one series.
+//! In each round the program runs three times, in place of the runs A, A' and B of a comparison
+//! (`versus.rs`). It is thus timed in the same way as in a comparison. All runs together form one series.
 
 use super::args::{Bench, Metric};
 use super::causes::subject;

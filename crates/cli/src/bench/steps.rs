@@ -1,5 +1,5 @@
-//! Shell commands around a program's runs, as in `hyperfine`: `--setup` once before all of its runs,
-//! `--prepare` before and `--conclude` after each run, `--cleanup` once at the end.
+//! Shell commands around a program's runs, as in `hyperfine`: `--setup` once before all of the program's
+//! runs, `--prepare` before and `--conclude` after each run, `--cleanup` once at the end.
 //!
 //! These steps are not timed. `--cleanup` runs for every program that was set up, even after a failure or a
 //! signal.

@@ -1,15 +1,17 @@
 //! The benchmark of several programs: compares each with the first.
 //!
 //! ```text
-//! time ├────────── random order ──────────┤── a second order ──┤
+//! time ├────────── random order ──────────┤── regular order ───┤
 //!        A' B A   B A A'   A A' B   …       A A' B   B A' A   …
 //! ```
 //!
 //! A and B are programs; A' is the control, program A once more. In each round, each of the three runs once.
-//! More programs lengthen the rounds. All ratios are formed within rounds and share this control.
+//! A third program C adds a fourth run to each round. Times are divided only by times of the same round: B/A,
+//! C/A, and A'/A, which shows the noise.
 //!
-//! A sixth of the time is for rounds in a second order, to check if the ratios depend on the order. If a
-//! round is too long for that, the report has a note instead of the check.
+//! The last sixth of the time is for rounds in a regular order, alternately forwards and backwards. These
+//! rounds show if the ratios depend on the order. If there is no time for them, the report has a note
+//! instead.
 
 use super::args::{Bench, Metric, TIME_MAX};
 use super::causes::subject;

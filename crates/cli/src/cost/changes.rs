@@ -1,11 +1,12 @@
 //! Changes of operations' counts and times between two saved runs of `vellum cost`.
 //!
-//! Operations that now take more time in total come first, and those that take less come last. An operation
-//! with a noisy or missing time is placed by its count, which is exact.
+//! Operations are sorted by the change of total time, the largest increase first, the largest decrease last.
+//! If a time is missing or changed only by noise, the change of the exact count is used instead.
 //!
-//! A change of total time is noise if it is within two standard errors. If the counts are equal, it is also
-//! noise if the mean changed by at most three times the drift. The drift is the median size of that change
-//! over all operations with equal counts. Three such medians are about two standard deviations.
+//! A change of the total time is noise if it is within two standard errors. For operations with an unchanged
+//! count, it is also noise if the mean time changed by at most three times the *drift*. The drift is the
+//! median change of mean times over all operations with unchanged counts. Three such medians are about two
+//! standard deviations.
 
 use super::json::SCHEMA;
 use super::words::labelled;

@@ -1,6 +1,6 @@
-//! Sums by line, by operation, by function and by file, the most expensive first.
+//! The tables of `vellum cost`: costs by line, by operation, by function and by file, the largest first.
 //!
-//! A library is one row of each table, even if the names of its functions or source lines are known.
+//! Each library is one row of each table, even if the names of its functions or source lines are known.
 
 use super::closing::closing;
 use super::group::Group;

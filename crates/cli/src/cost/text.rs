@@ -9,11 +9,11 @@
 //!   - page fault                         391
 //! ```
 //!
-//! The columns are operation, count, bytes, and the mean, smallest, largest and standard deviation of the
+//! The columns are operation, count, bytes, and the mean, minimum, maximum and standard deviation of the
 //! times. The deviation is omitted where space is short. A `~` means that only some of the operations were
 //! timed; the line below gives their number. Names and source lines are cut to the terminal's width.
 //!
-//! Source: Bates 1999, "Reliable Benchmarking with Limbo on Inferno", section "Costing". Bytes are ours.
+//! Source: Bates 1999, "Reliable Benchmarking with Limbo on Inferno", section "Costing". It shows no bytes.
 
 use super::closing::closing;
 use super::group::Group;

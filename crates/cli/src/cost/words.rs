@@ -1,4 +1,4 @@
-//! Formats columns and names of operations, for the annotated source and for the tables of sums.
+//! Formats operations' names (`malloc(≤64 B)`), bytes and times, for the annotated source and the tables.
 
 use vellum_measure::{Stat, Unit};
 use vellum_report::units::{self, size};

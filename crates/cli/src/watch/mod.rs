@@ -1,7 +1,7 @@
 //! `vellum watch`: measures the working set (memory used within a time window) of a running program.
 //!
 //! ```text
-//! args ─▶ subject ─▶ Watcher ─▶ Frame ─┬─▶ view      redrawn on a terminal, else a line each time
+//! args ─▶ subject ─▶ Watcher ─▶ Frame ─┬─▶ view      redrawn on a terminal, else a line per frame
 //!                                       ├─▶ record    a file to show later
 //! FILE ─▶ record ──────────────────────▶└─▶ JSON      standard output
 //! ```

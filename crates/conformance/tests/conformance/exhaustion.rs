@@ -1,4 +1,4 @@
-//! Exhausted address space, data segment or map entries (VMAs) give null and `ENOMEM`, never a crash.
+//! Tests that requests get null and `ENOMEM` when address space, data segment or map entries (VMAs) run out.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::process::CommandExt;

@@ -1,5 +1,5 @@
 //! Tests of programs that drop privileges or enter another namespace while Vellum's background threads run.
-//! Also tests programs that run with other rights, or as another user, than their parents.
+//! Also tests programs that run with other rights than their parents, or as other users.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! Tests of the same `libvellum.so` in programs that use musl instead of glibc.
+//! Tests that `libvellum.so`, unchanged, also works in programs that use musl instead of glibc.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

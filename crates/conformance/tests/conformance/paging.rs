@@ -1,4 +1,4 @@
-//! Tests that programs work unchanged if their big blocks have few page frames, and so are paged.
+//! Tests that programs work unchanged if big blocks are paged, because the program has few page frames.
 
 use std::process::Command;
 use vellum_conformance::{plain, served, skip, tool, with_args, with_env};

@@ -1,4 +1,4 @@
-//! Runs a duel in this process: calls the two operations by turns, and stores their times.
+//! Runs a duel in this process: calls the two operations in the order of each round, and stores their times.
 
 use super::{Duel, DuelOptions, ROUNDS_MAX, ROUNDS_MIN, Raw};
 use crate::arms::{ARMS, thing_of};

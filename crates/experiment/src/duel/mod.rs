@@ -1,4 +1,4 @@
-//! A duel: two operations timed against each other in one process, by turns in random order.
+//! A duel: times two operations, A and B, against each other in one process, in rounds of random order.
 //!
 //! ```text
 //! round   1: B A A'   2: A' B A   3: A A' B   …        each arm once per round, in a random order
@@ -7,9 +7,9 @@
 //!             └────── A against B: the ratio
 //! ```
 //!
-//! Slow influences (clock frequency, other load on the machine) affect all three arms of a round alike and
-//! leave their ratios unchanged. Effects of an arm on the next one fall on all arms equally often. The
-//! remaining difference between A and A' is noise, and is printed beside every ratio.
+//! Slow influences (clock frequency, other load on the machine) affect all three arms (A, B, and A again as
+//! A') of a round alike and leave their ratios unchanged. The effect of an arm on the next arm falls on all
+//! arms equally often. The remaining difference between A and A' is noise, and is printed beside every ratio.
 //!
 //! All arms are called at the same instruction, and A and A' through the same pointer. Otherwise the compiler
 //! would make two copies of A, and the difference between their addresses would be measured.

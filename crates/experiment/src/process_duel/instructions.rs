@@ -7,8 +7,8 @@
 //!
 //! The processor's counter adds no time, but most virtual machines do not offer one. The alternative is
 //! Cachegrind without its simulated caches, the fastest of valgrind's counting tools. A loop of 50 million
-//! instructions takes 0.42 s with it, 0.55 s with exp-bbv, 0.59 s with callgrind and 0.84 s with lackey. Each
-//! time includes 0.3 s for valgrind's start.
+//! instructions takes 0.42 s with Cachegrind, 0.55 s with exp-bbv, 0.59 s with callgrind and 0.84 s with
+//! lackey. Each time includes 0.3 s for valgrind's start.
 //!
 //! Limits of valgrind: if a process executes another program (`exec`), its earlier instructions are not
 //! counted. If a forked child executes no program, its parent's earlier instructions are counted again.

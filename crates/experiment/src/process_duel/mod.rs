@@ -1,4 +1,4 @@
-//! Duels of programs: processes timed against each other, by turns in random order.
+//! Duels of programs: times processes against each other, in rounds. The order within a round is random.
 //!
 //! ```text
 //! empty × 20 ──▶ warm-up ─▶ round 1: B A A'   round 2: A' B A   …   until the time is over
@@ -11,7 +11,7 @@
 //!
 //! The rules are those of a [duel](crate::duel) in one process: every program runs once in each round, and
 //! the first one also as the control A'. CPU time is more reliable than wall time: other programs on the
-//! machine change it ten times less.
+//! machine change the CPU time ten times less.
 //!
 //! - Instructions can be counted as well as times ([`ProcessOptions::counter`]).
 //! - Commands that run before and after each run ([`ProcessOptions::prepare`],

@@ -1,4 +1,4 @@
-//! Runs one process: spawns it without copying this one, waits for it, and reads its resource usage.
+//! Runs one process: spawns it without a copy of this process, waits for it, and reads its resource usage.
 //!
 //! Until it calls `exec`, the child of `posix_spawn` shares this process's memory (as with `vfork`). The time
 //! of a start therefore does not grow with this process's memory, and no page is copied afterwards. The clock

@@ -1,13 +1,13 @@
-//! The setting for a sizing policy (the rule for when the heap collects) and its parameters, and the parser
-//! of its text form:
+//! The setting that chooses a sizing policy (the rule for when the heap collects) with the policy's
+//! parameters. This file also parses the text form of the setting. Examples:
 //!
 //! ```text
 //! knee                       original,mem_limit=24M,ratio=3
 //! square_root,c=20           modified,mem_limit=9M,min_new_size=1M,min_old_incr=5500K
 //! ```
 //!
-//! The parameters have the names of the appendix of Cooper, Nettles and Subramanian 1992. In that paper, the
-//! best values are searched for each program.
+//! The parameters have their names from the appendix of Cooper, Nettles and Subramanian 1992, whose authors
+//! searched the best values for each program.
 
 use vellum_sys::text;
 

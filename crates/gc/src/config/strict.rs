@@ -1,4 +1,4 @@
-//! The setting that makes a heap check itself, and the parser of its text form (`VELLUM_GC_EAGER`).
+//! The setting that makes a heap check itself, and the parser of the setting's text form (`VELLUM_GC_EAGER`).
 
 use crate::config::Config;
 use vellum_sys::text;

@@ -1,8 +1,8 @@
 //! Disclaimers: callbacks that decide whether an object that was found dead is freed or kept.
 //!
-//! A finalizer runs once. A *disclaimer* is called after each collection that finds its object dead: it
-//! lets the object go, or keeps it until the next collection. Disclaimers serve tables of weak references:
-//! the disclaimer removes the object's entry, unless a thread has used the entry since.
+//! A finalizer runs once. A *disclaimer* is called after each collection that finds its object dead: it lets
+//! the object go, or keeps it until the next collection. Example: a table of weak references. An object's
+//! disclaimer removes the object's entry, unless a thread has used the entry since the object was found dead.
 //!
 //! ```text
 //! alive ──▶ found dead: due ──▶ called ─▶ returns 0: disclaimer dropped; freed by the next collection
@@ -16,7 +16,7 @@
 //!   freed. In a chain of such objects, the first is due first. Objects that refer to each other in a ring
 //!   are never due.
 //! * Disclaimers are called while the program's threads run, with no lock held.
-//! * Objects with disclaimers do not move: the table has their addresses.
+//! * Objects with disclaimers do not move: the table of disclaimers has their addresses.
 //!
 //! Source: the disclaim notifiers of the Boehm-Demers-Weiser collector. That collector calls them during
 //! the sweep, with its allocation lock held. Here they run after the collection, so they may allocate and

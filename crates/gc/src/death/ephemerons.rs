@@ -1,9 +1,9 @@
-//! Ephemerons: pairs of objects, in which the key keeps the value alive and the value does not keep the
-//! key alive.
+//! Ephemerons: pairs of two objects, a key and a value. The key keeps the value alive, but the value does not
+//! keep the key alive.
 //!
-//! An ordinary table from objects to values would keep both for ever. A table with weak keys keeps a key
-//! whose value refers to it. An ephemeron's value is alive if something else refers to it, or if its key is
-//! alive. The value does not keep its key alive (Hayes 1997).
+//! An ordinary table from objects to values would keep both for ever. A table with weak keys would keep a key
+//! for ever if the value refers to the key. An ephemeron's value is alive if something else refers to it, or
+//! if its key is alive. The value does not keep its key alive (Hayes 1997).
 //!
 //! Tracing may take several rounds: a value that is kept may lead to further keys. Each round reads the
 //! whole table. A round that marks no object is the last.

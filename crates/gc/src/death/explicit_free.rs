@@ -7,16 +7,16 @@
 //! ```
 //!
 //! A *slot* is all objects of one size and pointer layout. A freed small object stays allocated at first:
-//! only the thread that allocates from its block may change the block's allocation bits. Either the thread
-//! that freed the object gets it again as a new one. Or the heap lists the object and frees it in the next
-//! collection, even if some word still looks like its address. If the heap's list is full, the object is
-//! ordinary garbage.
+//! only the thread that allocates from the object's block may change the block's allocation bits. Either the
+//! thread that freed the object gets it again as a new object. Or the heap lists the object and frees it in
+//! the next collection, even if some word still looks like its address. If the heap's list is full, the
+//! object is ordinary garbage.
 //!
 //! # Invariants
-//! * An object on a thread's list begins with the next one's address and its *seal*. The other words are
-//!   zero if the object has pointers. The seal (a constant mixed with the address) reveals a second free
-//!   by the same thread. If a valid seal is found, the list is searched, as a program may write the same
-//!   value by accident.
+//! * An object on a thread's list begins with the address of the next object on the list, and a *seal*. The
+//!   other words are zero if the object has pointers. The seal (a constant mixed with the address) reveals a
+//!   second free by the same thread. If a valid seal is found, the list is searched, as a program may write
+//!   the same value by accident.
 //! * Objects on threads' lists have no finalizer, link, disclaimer or ephemeron. All threads' lists are
 //!   emptied when a trace begins, with the world stopped. Their objects are free from then on.
 

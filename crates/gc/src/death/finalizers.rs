@@ -6,8 +6,8 @@
 //! 1. early links (all that were not made as *late* ones) to unmarked objects become null; those to moved
 //!    objects are updated;
 //! 2. dead objects with unordered finalizers ([`Order`]) are due;
-//! 3. the referents of objects with ordered finalizers are traced; objects with finalizers that are still
-//!    unmarked are due, as no other such object refers to them, and are traced;
+//! 3. for all other dead objects with finalizers, their referents are traced. If such an object has an
+//!    ordered finalizer and is still unmarked, it is due: no such object leads to it. It is traced;
 //! 4. the remaining dead objects whose finalizer is [`Order::Last`] are due;
 //! 5. due objects are traced: they stay until their finalizers have run;
 //! 6. late links to objects that are still unmarked become null.

@@ -1,7 +1,7 @@
 //! Links: pointers that become null when their object dies (the disappearing links of libgc).
 //!
-//! A link is a word of the program's, and a table has the word's address. The word must lie in memory that
-//! the collector does not scan, or it would keep the object alive.
+//! A link is a word in the program's memory; a table has the word's address. The word must lie where the
+//! collector does not scan, or it would keep the object alive.
 //!
 //! The object that a link refers to may move if the link holds its plain address when a collection begins;
 //! the link is then updated. If the link holds another value (some programs hide such pointers by
@@ -10,8 +10,8 @@
 //!
 //! # Invariants
 //! * A link that is not null refers to a live object, or to one that no collection has found dead yet.
-//! * A link inside a dead object is removed from the table without being written: its memory may be
-//!   reused.
+//! * A link inside a dead object is removed from the table but not set to null: the dead object's memory may
+//!   be in use again.
 
 use crate::death::table::Table;
 use crate::space::address_table::AddressTable;

@@ -1,11 +1,12 @@
-//! The table of the objects that a heap profile samples (`observer::sampling`), each kept until its death.
+//! The table of the objects that a heap profile samples (`observer::sampling`). An entry stays until its
+//! object dies.
 //!
 //! # Invariants
-//! * A sampled object may move. The table's keys are addresses, so a moved object's entry goes to a list. It
-//!   is entered again under the new address when the program runs.
-//! * The lists of moved and of dead objects have room for every sampled one, as a collection may not
+//! * A sampled object may move. The table's keys are addresses, so a moved object's entry waits in a list.
+//!   When the program runs, the entry returns to the table under the new address.
+//! * The lists of moved and of dead objects have room for all sampled objects, as a collection may not
 //!   allocate.
-//! * The sampler (the heap profile's) is called while the program's threads run, with no lock held.
+//! * The sampler (the heap profile's callback) is called while the program's threads run, with no lock held.
 
 use crate::death::table::Table;
 use crate::trace::mark::Marker;

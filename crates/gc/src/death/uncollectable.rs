@@ -11,10 +11,10 @@
 //! would cost more than the object.
 //!
 //! # Invariants
-//! * Every allocated object of a kept block stays. An object that the program frees there is always on a
-//!   list, until it is reused or a collection frees it (`explicit_free`).
-//! * A thread allocates from a *run* of free objects. Those that it has not used yet in such a block are
-//!   zero, and are freed when the thread ends or collects.
+//! * Every allocated object of a kept block stays. An object of such a block that the program frees is always
+//!   on a list, until it is reused or a collection frees it (`explicit_free`).
+//! * A thread allocates from a *run* of free objects. In a block of kept objects, the unused objects of a run
+//!   are zero. They are freed when the thread ends or collects.
 //!
 //! Source: the uncollectable kinds of the Boehm-Demers-Weiser collector, whose blocks are roots as well.
 

@@ -17,8 +17,8 @@
 //!
 //! # Not counted
 //! * The kernel's page tables.
-//! * Freed pages that the page layer keeps for the process. They raise the process's peak by a sixty-fourth
-//!   of it at most, or by 2 MiB if that is more.
+//! * Freed pages that the page layer keeps for the process. They raise the process's peak of resident memory
+//!   by a sixty-fourth at most, or by 2 MiB if that is more.
 //! * The cards (a byte for each page, set by programs that report writes: `tells_writes`), and lists of
 //!   written ranges during a collection in slices.
 

@@ -1,7 +1,7 @@
-//! The heap, except for its plan (the way to collect it), under the collector's lock.
+//! The heap: all state under the collector's lock, except the plan (the way to collect the heap).
 //!
-//! Each part has its own folder, and refers to no other part. A function that needs several parts has a
-//! parameter for each, or lies in a higher folder and has the heap as its parameter.
+//! Each part of the heap has its own folder, and refers to no other part. A function that needs several parts
+//! has a parameter for each, or it lies in a folder above theirs and its parameter is the heap.
 
 pub(crate) mod decide;
 pub(crate) mod event;

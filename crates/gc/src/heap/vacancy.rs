@@ -18,10 +18,10 @@
 //! modes of `vellum_pages` define how). "Copies go" means that the collection copies objects to that region.
 //! In a plan without regions, all free blocks are the free region.
 //!
-//! Departure: if the process's own pager pages blocks, the free region is always discardable, and each
-//! block is reported as needed when it is handed out. The source rejects this for single objects as "an
-//! expensive operation given the rate at which memory is allocated". If the kernel pages, no report is
-//! needed: a write to a block makes its pages needed again.
+//! Departure: if the process's own pager pages blocks, the free region is always discardable, and each block
+//! is reported as needed when it is handed out. The source rejects such reports for single objects, as "an
+//! expensive operation given the rate at which memory is allocated". If the kernel pages blocks, the second
+//! report is unnecessary: a write to a block makes its pages needed again.
 //!
 //! # Invariants
 //! * A block that is handed out, or returned to the page layer, is in no list of discardable memory

@@ -1,4 +1,5 @@
-//! Exported functions to allocate objects that stay until freed, to make others stay, and to free objects.
+//! Exported functions that allocate objects which stay until freed, make other objects stay, and free
+//! objects.
 
 use crate::config::Config;
 use crate::death::explicit_free::{REMEMBERED_MAX, is_listed, put};

@@ -1,7 +1,7 @@
 //! The program's interface: the functions that the crate exports, except for allocation (`mutator::alloc`).
 //!
-//! Each takes the heap's lock by `mutator::access` and calls the folder that does the work. Until it
-//! returns, its arguments are pinned: these objects stay at their addresses.
+//! Each function takes the heap's lock by `mutator::access` and calls the folder that does the work. Until
+//! the function returns, objects passed to it are pinned: they stay at their addresses.
 //!
 //! # Invariants
 //! * Only `lib.rs` names files of this folder.

@@ -1,5 +1,5 @@
-//! Exported functions by which a program adds, excludes and removes roots
-//! ([`roots`](crate::trace::roots)).
+//! Exported functions by which a program adds and removes [`roots`](crate::trace::roots), and excludes static
+//! data from them.
 
 use crate::mutator::access::{Refused, address, look};
 use crate::mutator::attach;

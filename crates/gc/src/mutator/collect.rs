@@ -1,4 +1,4 @@
-//! Decides when an allocation collects, and what: a slice (part of a collection), new objects only, or all.
+//! Decides when an allocation collects, and how much: a slice (part of a collection), new objects, or all.
 
 use crate::config::Config;
 use crate::heap::Heap;

@@ -5,8 +5,8 @@
 //! thread runs, as the slice would stop that thread.
 //!
 //! Source: Bates 1999, "Reliable Benchmarking with Limbo on Inferno", section "Improving the Results". There
-//! the scheduler runs slices while no thread is ready. As slices yield to threads that become ready, they do
-//! not show in the distributions of response times.
+//! the scheduler runs slices while no thread is ready. As slices yield to threads that become ready, the
+//! slices do not show in the distributions of response times.
 
 use crate::heap::Heap;
 use crate::instance::{Collector, world};

@@ -9,16 +9,17 @@
 //! A *slice* is a piece of a collection. A *blocking region* is code in which a thread has promised not to
 //! touch the heap. With the idle thread, a program that waits in such regions need not call
 //! [`idle`](fn@crate::mutator::idle::idle). If the settings enable it, the idle thread is made when a thread
-//! first enters such a region; a forked child makes another. The idle thread also runs the finalizers of
+//! first enters such a region; a forked child makes a new one. The idle thread also runs the finalizers of
 //! objects that its collections find dead.
 //!
 //! # Invariants
 //! * While the idle thread sleeps it counts as blocked: no collection waits for it.
 //! * It begins no slice while another registered thread runs. A slice yields to a thread that leaves its
 //!   region ([`Waiting`](crate::world::budget::Waiting)).
-//! * The last slice of a collection cannot be cut short. It is made only after all threads have been
-//!   blocked for as long as it will take.
-//! * Every thread that could be the last to run wakes it: on entering a blocking region, and on ending.
+//! * The last slice of a collection cannot be cut short. It is made only after all threads have been blocked
+//!   for as long as this slice will take.
+//! * Every thread that could be the last to run wakes this thread: on entering a blocking region, and at its
+//!   end.
 //!
 //! Source: Bates 1999, section "Improving the Results": slices while no thread is ready. There the scheduler
 //! runs the slices; a library has no scheduler, so this thread does.

@@ -11,8 +11,8 @@
 //! poison     sweep: overwrite dead objects                               (`sweep`)
 //! ```
 //!
-//! With all modes on, an object that is freed too early is overwritten at the next allocation, where its
-//! user finds the damage.
+//! With all modes on, an object that is freed too early is overwritten at the next allocation, and the code
+//! that still uses the object soon fails.
 //!
 //! # Random points
 //! Each allocation collects with probability 1/n, independently of all others. The inlined path has no test

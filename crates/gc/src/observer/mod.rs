@@ -6,7 +6,7 @@
 //!   word once at the end of each run, and once more after each new block. While the word is 0, this folder
 //!   costs nothing more.
 //! * No other state shows which feature is on. Each feature changes its own part of the word, because
-//!   different threads switch the two, one of them without the heap's lock.
+//!   different threads switch the features on and off, and one feature is switched without the heap's lock.
 
 pub(crate) mod checks;
 pub(crate) mod sampling;

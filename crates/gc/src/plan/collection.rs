@@ -12,8 +12,8 @@
 //! return    the pool's surplus blocks
 //! ```
 //!
-//! No step between stop and restart takes a lock: a stopped thread may hold the page layer's or
-//! `malloc`'s.
+//! No step between stop and restart takes a lock: a stopped thread may hold the lock of the page layer or of
+//! `malloc`.
 
 use crate::config::sizing::Sizing;
 use crate::death::{Deaths, ephemerons, finalizers, links};

@@ -1,4 +1,4 @@
-//! Measures the collector's pauses of the program, counts them, and reports them to the program's hook.
+//! Measures and counts the collector's pauses of the program, and reports them to the program's hook.
 
 use crate::heap::Heap;
 use crate::process::hooks::PAUSE;

@@ -1,4 +1,4 @@
-//! Cards: one byte for each page, set by the program when it stores a pointer there, to show written pages.
+//! Cards show written pages: one byte for each page, which the program sets when it stores a pointer there.
 //!
 //! # Invariants
 //! * Either all addresses of the heap's span have cards, or none; cards are never unmapped.

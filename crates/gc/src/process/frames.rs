@@ -1,5 +1,5 @@
-//! Frames: records on a thread's stack that give the exact places of its pointers, so that their objects
-//! may move.
+//! Frames: records on a thread's stack that give the exact places of its pointers, so that the objects they
+//! lead to may move. These frames are not the machine's stack frames.
 //!
 //! ```text
 //!  vel_gc_frames (thread-local) ──▶ frame ── below ──▶ frame ──▶ ... ──▶ BOTTOM

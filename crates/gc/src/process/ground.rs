@@ -2,7 +2,7 @@
 //! page layer (`vellum_pages`).
 //!
 //! # Invariants
-//! * The first query decides which, for good, even in a forked child.
+//! * The first query decides between the two, for good, even in a forked child.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use vellum_pager::{Pager, process};

@@ -19,7 +19,7 @@
 //!   idle, no packet is full: the last to become idle found none after every packet was shared.
 //! * The crew does not close while a member is busy, so that a busy member need not test which trace it is.
 //!
-//! The module is written over `loom`'s atomics under `--cfg loom`, where its tests explore the interleavings.
+//! Under `--cfg loom` the module uses `loom`'s atomics, and its tests explore all interleavings.
 //!
 //! Source: work packets as in Ossia, Ben-Yitzhak, Goft, Kolodner, Leikehman and Owshanko 2002. This
 //! collector has few packets, so two bitmaps of one word each replace the lists of packets.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! * Without settings the budget grows with the square root of the live bytes, which is the optimum of
-//!   Kirisame, Shenoy and Panchekha 2022. It is at least `Config::percent` of them.
-//! * With a size (`Config::fixed_bytes`) the budget is the rest of that size.
+//!   Kirisame, Shenoy and Panchekha 2022. It is at least `Config::percent` of the live bytes.
+//! * With a size (`Config::fixed_bytes`) the budget is that size minus the live bytes and the bytes to copy.
 //! * With a divisor (`Config::divisor`, for programs written for the Boehm-Demers-Weiser collector) it is
 //!   the rest of the size that the heap has reached ([`Paid`]). The heap then collects, instead of growing,
 //!   if enough was allocated to pay for a scan. If the program itself collects early, its heap shrinks.

@@ -4,9 +4,9 @@
 //! |- live -|------------------ room ------------------|- reserve -|  limit
 //! ```
 //!
-//! Each block belongs to one slot (all objects of one size and arrangement of pointers). After a while
-//! nearly every block has a survivor, so a slot that comes late would find no free block. It may use the
-//! reserve, which the other slots and the copies of a collection may not.
+//! Each block belongs to one slot (all objects of one size and arrangement of pointers). After a while nearly
+//! every block has a survivor, so a slot that is first used late would find no free block. Such a slot may
+//! use the reserve. Other slots, and the copies of a collection, may not.
 
 use crate::config::Config;
 use crate::sizing::policy::Found;

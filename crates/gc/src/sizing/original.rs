@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A collection is a major one if the old region has reached half of the heap size. Half of the memory that
-//! is not old is the free region; the other half is kept for copies of its objects. Departure: in a heap
-//! whose objects stay, all but the live bytes and the bytes to copy is free.
+//! is not old is the free region; the other half is kept for copies of the objects in the free region.
+//! Departure: in a heap whose objects stay, all but the live bytes and the bytes to copy is free.
 
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 

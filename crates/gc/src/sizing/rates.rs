@@ -1,4 +1,4 @@
-//! Measured rates, smoothed for a policy: how fast the program allocates and its heap is collected.
+//! Measured rates, smoothed for a policy: how fast the program allocates, and how fast its heap is collected.
 //!
 //! Both rates use CPU time, which excludes the waits for pages. The times of a collection that met page
 //! faults are not used, because they include the faults' handling.

@@ -1,8 +1,8 @@
 //! The cost S of a page fault that brings a page back, estimated from the times of collections.
 //!
-//! A collection's time without faults is known from `rates`. Its time beyond that, divided by its faults
-//! that had to read a page, is the cost of one fault. That includes the device's time, the kernel's, and the
-//! losses in the caches. Compressed memory and disks differ a thousandfold, so the first measurement
+//! A collection's time without faults is known from `rates`. The time beyond that, divided by the number of
+//! faults that had to read a page, is the cost of one fault. That includes the device's time, the kernel's,
+//! and the losses in the caches. Compressed memory and disks differ a thousandfold, so the first measurement
 //! replaces the initial value. The source for S as the price of a fault is Nishigaki 1981.
 
 /// The initial value: a fast disk.

@@ -3,7 +3,7 @@
 //!
 //! The simulated memory replaces the least recently used page. The simulated program allocates pages in
 //! order, and at times reads a live page; the number of live pages rises and falls. When the budget is used
-//! up, live pages are scanned, and dead ones become free, to be reused from the lowest on.
+//! up, live pages are scanned, and dead ones become free, to be reused from the lowest address on.
 //!
 //! The total time is that of the program, of the collections, and S for each use of a page that was paged
 //! out. (Dead pages are not marked as discardable, so their reuse costs S as well.)

@@ -2,8 +2,8 @@
 //!
 //! The available memory is read from two small files of the kernel, at most every `LOOK_MS` and never for a
 //! small heap. If memory is short (the heap is to grow by more than half of what is available), the rest is
-//! sampled: how much of the heap was paged out, how much more can be, whether the machine stalls, and the
-//! cost of faults.
+//! sampled: how much of the heap was paged out, how much more can be paged out, whether the machine stalls,
+//! and the cost of faults.
 //!
 //! ```text
 //! target = (held - paged out + available) * 15/16 * trust

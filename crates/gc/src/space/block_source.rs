@@ -1,8 +1,9 @@
-//! The source of memory for blocks and large objects. If the user has limited the page frames, it is memory
-//! objects (paged ranges) of the process's pager ([`vellum_pager::process`]), else the page layer's extents.
+//! The source of memory for blocks and large objects. If the user has limited the page frames, it comes from
+//! the process's pager ([`vellum_pager::process`]) as memory objects (paged ranges), else from the page layer
+//! as extents.
 //!
 //! The first request decides between the two, for good: a heap has one span. Descriptors, lists and bitmaps
-//! are always the page layer's, so that a collection waits for a paged-out page only where it scans an
+//! always come from the page layer, so that a collection waits for a paged-out page only where it scans an
 //! object.
 //!
 //! A block that is kept for later and holds nothing is *vacant*. Vacant blocks are reported to the pager if

@@ -1,4 +1,5 @@
-//! Allocates block descriptors from units of the page layer. Freed ones are reused by length, not returned.
+//! Allocates block descriptors from units of the page layer. A freed descriptor is used again for a block
+//! with bitmaps of the same length. It never returns to the page layer.
 
 use crate::space::block::{BITMAPS, BITMAPS_MAX, Block, PAIRS_MAX, descriptor_bytes};
 use vellum_pages::{Buffer, OutOfMemory, Pages, UNIT};

@@ -1,9 +1,9 @@
 //! Statistics of the young objects of a slot (one size and layout): how many survive, and how scattered.
 //! They predict which blocks will be sparse, whether emptying them pays, and how much there will be to copy.
 //!
-//! An object is young until its first collection. The sweep counts the objects that it meets in each block,
-//! and those that it leaves. Objects that the last sweep left are assumed to be alive still, so the share of
-//! young survivors is never overestimated.
+//! An object is young until its first collection. In each block the sweep counts all objects, and those that
+//! are alive. Objects that survived the last sweep are assumed to be alive still, so the share of young
+//! survivors is never overestimated.
 //!
 //! Survivors often lie together: a list that was allocated all at once leaves whole blocks alive and others
 //! dead. Copying it gains nothing. Copying scattered survivors pays, because allocation then need not skip

@@ -1,4 +1,4 @@
-//! Marks the objects that frames ([`frames`](crate::process::frames)) and the collector's functions hold.
+//! Marks objects listed in [`frames`](crate::process::frames), and objects that the collector's code uses.
 
 use crate::process::frames::BOTTOM;
 use crate::trace::mark::Marker;

@@ -2,8 +2,8 @@
 //! test, and so checks how the marker and the descriptors use pointers.
 //!
 //! Blocks of three sorts lie in one piece of memory; objects refer to each other at random, by the addresses
-//! of first bytes and of other bytes. The trace must mark the objects that a search of the graph finds, with
-//! any size of the mark stack.
+//! of their first bytes or of inner bytes. The trace must mark the objects that a search of the graph finds,
+//! with any size of the mark stack.
 
 use crate::space::address_table::AddressTable;
 use crate::space::block::{BITMAPS_MAX, Block, Index, PAIRS_MAX, Scan, count_of, descriptor_bytes};

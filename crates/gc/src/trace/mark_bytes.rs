@@ -1,7 +1,7 @@
 //! Mark bytes: marks of a byte each, for as long as several threads mark.
 //!
 //! Threads that share a word of mark bits must set a bit by an atomic operation, which waits for everything
-//! before it. The misses of prefetched objects no longer overlap then, and marking takes twice as long
+//! before it. Cache misses of prefetched objects no longer overlap then, and marking takes twice as long
 //! (measured: 7 and 15 ns an object). A byte needs a plain store only. Two threads that store the same byte
 //! at the same time have both marked the object, and both scan it. The second scan only takes time.
 //!
@@ -13,8 +13,8 @@
 //!
 //! # Invariants
 //! * Between traces of several threads every byte is zero.
-//! * A block's mark bits ([`Block::marks`]) hold the marks from before. They are only read, not written,
-//!   while several threads mark.
+//! * A block's mark bits ([`Block::marks`]) hold the marks from before the trace. The bits are only read, not
+//!   written, while several threads mark.
 
 use crate::space::address_table::AddressTable;
 use crate::space::block::{Block, Index};

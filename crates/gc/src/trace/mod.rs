@@ -3,7 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `roots` | scans static data, by the loader's list, and calls the program's roots callback |
-//! | `frames` | marks the objects in frames, which are lists of the exact places of pointers on stacks |
+//! | `frames` | marks the objects that *frames* refer to: a program's lists of exact pointers on stacks |
 //! | `mark`, `movement` | the marker, and whether it copies the objects that it meets |
 //! | `parallel`, `mark_bytes` | marking by several threads |
 //! | `root_statistics` | counts of ambiguous roots |

@@ -11,8 +11,8 @@
 //!   number of the last scan that counted it. A block that no scan counts for 65,536 scans is missed once.
 //!
 //! # Source
-//! Smith and Morrisett 1998, Table 3: roots, promoted pages, roots per promoted page. There every page that
-//! a root led into was promoted. Here only blocks that were to be emptied are
+//! Smith and Morrisett 1998, Table 3: roots, promoted pages, roots per promoted page. There every page that a
+//! root led into was promoted. Here only blocks that were to be emptied count as promoted
 //! ([`Stats::note_promoted`](crate::heap::statistics::Stats::note_promoted)), and the room around pinned
 //! objects in them is used again.
 

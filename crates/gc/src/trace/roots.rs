@@ -1,8 +1,8 @@
 //! Static data, in which the collector finds roots: the writable segments of the program and its libraries.
 //!
-//! The loader's list of objects names these segments. The list is read before the world is stopped, as
-//! reading takes the loader's lock, and only if the loader's counters show a change. The list does not
-//! change until the collection is over (`loader`). When it is read, the ranges that the program excludes are
+//! The loader's list of libraries names these segments. The list is read before the world is stopped, as
+//! reading takes the loader's lock, and only if the loader's counters show a change. The list does not change
+//! until the collection is over (`loader`). When the list is read, the ranges that the program excludes are
 //! cut out of the segments. Examples are tables of numbers that look like pointers, and caches that should
 //! not keep objects alive.
 

@@ -1,7 +1,7 @@
 //! The time limit of a slice (a part of a collection in one pause).
 //!
-//! The clock is read between pieces of work, not for each object. A piece is [`PIECE`] objects or parts of
-//! long objects, about ten microseconds. The slice then also tests whether a thread waits for its end.
+//! A slice scans pieces of [`PIECE`] objects (or parts of long objects), about ten microseconds each. After a
+//! piece, the slice ends if its time is up, or if a thread waits for the slice to end.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use vellum_sys::clock;

@@ -1,4 +1,5 @@
 //! Events of a collection, reported to the *watcher*: a hook that the program sets (`vel_gc_on_event`).
+//! `Stop` is the stop of the program's threads, `GoOn` their restart.
 //!
 //! ```text
 //! unsliced Begin  StopBegin StopEnd  MarkBegin MarkEnd SweepBegin SweepEnd  GoOnBegin GoOnEnd  End

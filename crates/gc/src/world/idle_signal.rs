@@ -1,4 +1,4 @@
-//! The idle thread (it collects while the program waits): whether it is requested, or made; its wake-up.
+//! Wakes the idle thread (it collects while the program waits), and records whether it is requested or made.
 //!
 //! This file is separate, so that code that wakes the thread does not depend on the thread's work.
 

@@ -1,9 +1,9 @@
 //! Stopping the world, by signal or at safepoints.
 //!
-//! The collector holds the heap's lock. It signals every known thread that is running; the handler saves its
-//! stack pointer and waits for the epoch (a counter of restarts) to change. The thread's registers are in
-//! the signal frame, at higher addresses, so the scan of the stack covers them. A thread that is inside the
-//! collector stops itself when it leaves. Threads that are marked as blocked are not signalled.
+//! The collector holds the heap's lock. It signals every known thread that is running; the handler stores the
+//! thread's stack pointer and waits for the epoch (a counter of restarts) to change. The thread's registers
+//! are in the signal frame, at higher addresses, so the scan of the stack covers them. A thread that is
+//! inside the collector stops itself when it leaves. Threads that are marked as blocked are not signalled.
 //!
 //! With safepoints, the user's choice, there is no signal: the collector sets a flag. The thread stops
 //! when it next leaves the collector or comes to [`safepoint`](crate::safepoint). The stop may come one

@@ -11,9 +11,9 @@
 //! A thread is *inside* while it changes the heap's structures or its own runs. It cannot be stopped there,
 //! but stops itself when it leaves.
 //!
-//! A thread is *blocked* while its stack is fixed: it waits for the heap's lock, or has promised not to
-//! touch the heap. A collection does not wait for it. The thread cannot leave that state while a collection
-//! runs, because leaving takes the lock that the collector holds.
+//! A thread is *blocked* while its stack is fixed: it waits for the heap's lock, or has promised not to touch
+//! the heap. A collection does not wait for a blocked thread. The thread cannot leave that state while a
+//! collection runs, because leaving takes the lock that the collector holds.
 //!
 //! Records are never unmapped: a thread that ends leaves its record to the next thread.
 

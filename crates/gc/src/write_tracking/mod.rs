@@ -15,13 +15,13 @@
 //! look  ──▶ the next written part, lowest address first; with `again`, it counts as unwritten from now on
 //! ```
 //!
-//! To arm a page (so that its writes are tracked), or to end that, costs some 60 ns; both are done in
-//! pieces, too. The first write to an armed page costs ten times that. Pages in which a thread is about to
-//! allocate therefore count as written beforehand ([`Dirty::expect`]).
+//! To arm a page (so that its writes are tracked), or to end that, costs some 60 ns; both are done in pieces.
+//! The first write to an armed page costs ten times that. Pages in which a thread is about to allocate
+//! therefore count as written beforehand ([`Dirty::expect`]).
 //!
 //! # Invariants
-//! * A write after `arm` has reached its end, or after `look` has taken its page, is reported by a later
-//!   `look`. Too many pages may be reported, but never too few.
+//! * A write after `arm` has reached its end, or after `look` has taken the written page, is reported by a
+//!   later `look`. Too many pages may be reported, but never too few.
 //! * Blocks without pointers are left out.
 //! * Parts that `look` has taken and not reported yet wait, and are reported first.
 //! * When anything fails ([`Dirty::is_lost`]) everything counts as written.

@@ -1,5 +1,5 @@
-//! A test of a heap in a cgroup that is too small for it: the heap collects more often, and is not killed.
-//! The cgroup also holds file pages and memory from malloc, and has no swap. Making the cgroup needs root.
+//! A test of a heap in a cgroup that is too small for it: the process collects more often and lives on. The
+//! cgroup also holds file pages and memory from malloc, and has no swap. Making the cgroup needs root.
 
 use crate::heap::begin_with;
 use crate::nodes::{NODE, check, layout, list, push};

@@ -1,9 +1,9 @@
 //! Tests of kept objects (which stay until they are freed) and of objects that the program frees. Several
 //! threads make, resize and free objects at random, and compare these with a model.
 //!
-//! The model hides the addresses of kept objects, which thus survive only because they are kept. Each has a
-//! number at its start and at its end. One with pointers also refers to a second object with the same
-//! number, which nothing else refers to. The seed is printed; `VELLUM_TEST_SEED` sets it.
+//! The model hides the addresses of kept objects, which thus survive only because they are kept. Each kept
+//! object has a number at its start and at its end. If it has pointers, it also refers to a second object
+//! with the same number, to which nothing else refers. The seed is printed; `VELLUM_TEST_SEED` sets it.
 
 use std::sync::{Mutex, OnceLock};
 use vellum_gc as gc;

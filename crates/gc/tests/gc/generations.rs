@@ -1,5 +1,5 @@
 //! Tests of generations, by copying or by marks that stay. Collections of new objects scan only changed old
-//! objects, and keep the new ones that these refer to. Dead old objects go with the next whole collection.
+//! objects, and keep the new objects that those refer to. The next whole collection frees dead old ones.
 
 use crate::words::{at, read, write};
 use gc::{Config, Plan};

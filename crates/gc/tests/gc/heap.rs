@@ -1,4 +1,4 @@
-//! Starts the heap of a test's process: its plan, paged or not. Macros define a test for several heaps.
+//! Starts the heap of a test's process, with a plan, paged or not. Macros define a test for several heaps.
 
 use vellum_gc as gc;
 use vellum_pager::process;

@@ -1,4 +1,4 @@
-//! Checks a parsed job table and makes the configuration from it; errors name the line.
+//! Checks a parsed job table (`jobs.toml`) and converts it to a configuration. Errors name the line.
 
 use super::error::Place;
 use super::raw::{Governor, Job, Table};

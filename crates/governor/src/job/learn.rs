@@ -1,13 +1,14 @@
 //! Learns a job's worth (its memory at the knee, beyond which more is not worth its cost) from a watch.
 //!
 //! ```text
-//! Watcher::step ─▶ looks ─┬─ fit the history ──────▶ curve, S (cost of a fault) ─▶ knee ─▶ worth
-//!                         └─ MISFITS in a row do not ─▶ new history; the old worth until it is known again
+//! Watcher::step ─▶ looks ─┬─ match the history ────▶ curve, S (cost of a fault) ─▶ knee ─▶ worth
+//!                         └─ MISFITS in a row do not ─▶ new history; old worth kept until the next is known
 //! ```
 //!
 //! Looks (counts of references) also show idle pages, so pages are reclaimed after a look ([`Job::settle`]).
 //!
-//! Source: Nishigaki 1981 (see `vellum_workset`), sections 2 and 3; dropping unfit histories is ours.
+//! Source: Nishigaki 1981 (see `vellum_workset`), sections 2 and 3; dropping a history that looks do not
+//! match is ours.
 
 use super::{Job, RESTART_WAITS, bytes};
 use crate::event::Event;

@@ -1,4 +1,5 @@
-//! Tests of the governor with real processes that fork, end, refuse to end, or grow; also of its own end.
+//! Tests of the governor with real processes that fork, end, refuse to end, or grow; also of the
+//! governor's end.
 //!
 //! Jobs are shells. No test depends on how long something takes: deadlines only turn a hang into a failure.
 

@@ -1,7 +1,8 @@
 //! A random test of the whole interface by several threads, with a collection at every allocation.
 //!
-//! Each thread keeps a model of its graph in plain Rust: nodes with numbers, links, arrays, weak references,
-//! roots and ephemerons. Everything that is reachable in the model must be found in the heap.
+//! Each thread has a graph of objects in the heap, and a model of this graph in plain Rust: nodes with
+//! numbers, links, arrays, weak references, roots and ephemerons. Everything that is reachable in the model
+//! must be found in the heap.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;

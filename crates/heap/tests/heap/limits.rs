@@ -1,5 +1,5 @@
-//! Tests of refused operations (at limits, in blocking regions, on fields of other objects) and of state that
-//! ends with its thread.
+//! Tests of finalizers, of handles and roots on several threads, and of refused operations: allocating beyond
+//! the limit, using the heap in a blocking region, setting a field that is not part of the given object.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -8,8 +8,8 @@
 //!                             tail    head         byte counts; the position is the count modulo the size
 //! ```
 //!
-//! Invariant: bytes from `tail` to `head` are whole records, and the kernel does not write them before `tail`
-//! has passed them.
+//! Invariant: bytes from `tail` to `head` are whole records, and the kernel does not overwrite them: it
+//! reuses only bytes that `tail` has passed.
 
 use super::Event;
 use super::record::HEAD_BYTES;

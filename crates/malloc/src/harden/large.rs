@@ -1,5 +1,5 @@
-//! Large blocks of the hardened mode: runs of pages that end with a tail (protected bytes, `tail`) and a
-//! guard page, which faults. They are inaccessible while they wait in quarantine.
+//! Large blocks of the hardened mode: runs of pages that end with a `tail` (bytes that show an overflow) and
+//! a guard page, which faults. They are inaccessible while they wait in quarantine.
 //!
 //! ```text
 //! extent  ┌──────────────────────────┬──────┬────────────┐

@@ -1,8 +1,8 @@
 //! Blocks of zero bytes: different addresses without memory, at which reading and writing fault.
 //!
-//! They are [`SPACING`] bytes apart in a range that is never accessible. Each has a bit that is set while it
-//! is in use. If a short search finds no free one, or the request needs more alignment, it gets an ordinary
-//! block with a tail (`tail`).
+//! They are [`SPACING`] bytes apart in a range that is never accessible. Each address has a bit that is set
+//! while it is in use. If a short search finds no free address, or the request needs more alignment, the
+//! request gets an ordinary block with a tail (`tail`).
 
 use super::HARDEN;
 use crate::misuse;

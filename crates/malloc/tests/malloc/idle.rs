@@ -1,5 +1,5 @@
-//! Tests the helper thread beside threads that take fast paths only: no block that they free, and none of
-//! theirs that other threads free, is lost. The seed is printed; `VELLUM_TEST_SEED` repeats it.
+//! Tests that the helper loses no block of threads that take fast paths only, whichever thread frees the
+//! block. The seed is printed; `VELLUM_TEST_SEED` repeats it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use vellum_malloc as front;

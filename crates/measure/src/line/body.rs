@@ -1,7 +1,8 @@
 //! The body of a line: the words after its header, parsed according to the header.
 //!
-//! The header determines if the words are values, figures of a summary, marks or facts. A start is a whole
-//! number of nanoseconds: a floating-point number is not exact once the machine has been up for 104 days.
+//! The header determines if the words are values, figures of a summary, marks or facts. The start of an
+//! observation is a whole number of nanoseconds: as floating point, it would be inexact once the machine has
+//! been up for 104 days.
 
 use std::str::FromStr;
 

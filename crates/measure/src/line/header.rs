@@ -1,4 +1,4 @@
-//! The header: the first word of a line, which describes the rest.
+//! The header: the first word of a line, which describes the other words.
 //!
 //! ```text
 //! BASE:1l:Observation:arm=A,tsc:Time:ns
@@ -11,9 +11,10 @@
 //! In a header of five fields the quantity is missing; it then follows from the unit.
 //!
 //! Source: Bates 1999 prints `BASE:1l:Observation::Time:us`, `GCSCHED:1d:Observation:n:Time:us` and
-//! `BASE:summary:Sample:n:Time:us` without describing the fields. The third and fourth field, and the fifth
-//! and sixth, look like the quantity and unit of an axis. The axis along which observations are counted
-//! needs no unit. The fourth field therefore holds labels here, and the `n` of his lines is read as a label.
+//! `BASE:summary:Sample:n:Time:us` without describing the fields. The third and fourth field look like the
+//! quantity and unit of one axis, the fifth and sixth like those of another. The first axis counts
+//! observations, so it needs no unit. The fourth field therefore holds labels here, and the `n` of his lines
+//! is read as a label.
 
 use std::fmt;
 

@@ -9,7 +9,7 @@
 //! Invariants:
 //! - memory holds one line and one series, whatever the length of the file; only memory limits a line;
 //! - every line is an entry, part of an entry, blank, a comment (`#`) or an error: none is skipped silently;
-//! - after a malformed line that may belong to another series, no line is added to the series before it.
+//! - after a malformed line that may belong to another series, no line is added to the earlier series.
 
 use std::io::{self, BufRead};
 

@@ -2,7 +2,7 @@
 //!
 //! A periodic disturbance of a few microseconds is small beside a preemption a thousand times longer, and
 //! beside the noise of the operation. Events are therefore sorted by size into shells, each from one size to
-//! twice that size. A search covers a range of shells; within a range each event counts alike.
+//! twice that size. A search covers a range of shells; within a range all events count equally.
 //!
 //! ```text
 //! excess   │      ·                          ·                shell 3   8 to 16 floors
@@ -15,9 +15,9 @@
 //! Neighbouring observations that all took longer are one disturbance, because one cause lasted through all
 //! of them. (Counted singly they would show the frequency of the observations themselves.)
 //!
-//! The excess is the time beyond the median of the observation's own sixteenth of the series, because the
-//! level of a shared machine moves. The floor is twice the operation's noise (by the median absolute
-//! deviation), or the least excess if more than half of the values are equal.
+//! The excess is an observation's time beyond the median of its part (a sixteenth) of the series, because the
+//! level of a shared machine moves. Events exceed the floor, which is twice the operation's noise (by the
+//! median absolute deviation), or the smallest excess if more than half of the values are equal.
 
 use std::ops::Range;
 

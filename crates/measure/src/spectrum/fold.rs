@@ -1,19 +1,19 @@
-//! Folding: finds the events that belong to a beat, by their phase.
+//! Folding: finds the events that belong to a beat (a periodic disturbance), by their phase.
 //!
-//! Phases (times modulo the period) lie on a circle. Those of events on the beat fall into one arc, the
-//! others anywhere. The chosen arc has the largest surplus of events over an even spread. Inside it events
-//! are denser than on average; at its ends the density falls to the average. The largest surplus, divided by
-//! n, is Kuiper's statistic, computed in one pass over the sorted phases.
+//! Phases (times modulo the period) lie on a circle. The phases of events on the beat fall into one arc, all
+//! other phases anywhere. The chosen arc has the largest surplus of events over an even spread. Inside the
+//! arc, events are denser than on average; at the ends of the arc, the density falls to the average. The
+//! largest surplus, divided by n, is Kuiper's statistic, computed in one pass over the sorted phases.
 //!
 //! ```text
 //!         ·  ·        ·      ·····×××××××××·····    ·      ·        phase 0 to 1
 //!                               └── the arc ──┘
 //! ```
 //!
-//! The beat of a sleeping thread drifts: each period ends a little late, and the next starts from there.
-//! Over seconds the phase turns through the whole circle, but over a few periods it hardly moves. The span
-//! is therefore also cut into windows, each with its own arc. From the surplus of each number of windows,
-//! the surplus that as many arcs have by chance is subtracted; the number with the largest rest is chosen.
+//! The beat of a sleeping thread drifts: each period ends a little late, and the next starts from there. Over
+//! seconds the phase turns through the whole circle, but over a few periods it hardly moves. The span is
+//! therefore also cut into windows, each with its own arc. Several numbers of windows are tried. The number
+//! with the largest surplus is chosen, after the surplus that as many arcs have by chance is subtracted.
 
 use super::disturbance::Disturbance;
 

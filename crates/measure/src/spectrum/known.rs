@@ -1,8 +1,8 @@
 //! Frequencies with a known source, such as the kernel's tick.
 //!
-//! A beat is reported with its source ("the kernel's tick") if its frequency matches a known one. Known
-//! frequencies come from outside: the kernel's `CONFIG_HZ`, and the rate at which the marks of a collector or
-//! an allocator begin.
+//! A beat (a periodic disturbance) is reported with its source, such as the kernel's tick, if its frequency
+//! matches a known one. Known frequencies come from outside: the kernel's `CONFIG_HZ`, and the rate at which
+//! the marks of a collector or an allocator begin.
 //!
 //! A beat matches a frequency if they differ by less than [`MATCH_TOLERANCE`]. A beat also matches at a
 //! small multiple or fraction of a frequency: at every second tick, or several times per tick. The tolerance

@@ -1,8 +1,8 @@
 //! The periodogram of events in time: the strength of each frequency.
 //!
-//! Each event is a unit vector in the direction of a clock hand that turns with frequency f. Vectors of
-//! events that come with that frequency, or a divisor of it, point in one direction; others cancel. For n
-//! events, the power is
+//! Each event gives a unit vector: the direction, at that moment, of a clock hand that turns with frequency
+//! f. If events come with frequency f (or f/2, f/3 …), their vectors agree in direction; the vectors of other
+//! events cancel. For n events, the power is
 //!
 //! ```text
 //! z(f) = |Σ exp(−2πi f t)|² / n        n if all vectors agree; if random, exponential with mean 1
@@ -10,7 +10,7 @@
 //!
 //! (Schuster 1898). The events need no even spacing. For many frequencies at once, events are counted in even
 //! bins and transformed. Lines that stand out are computed again from the events themselves, which also
-//! exposes aliases from above the range of the bins.
+//! exposes aliases of frequencies above the range of the bins.
 //!
 //! Disturbances come in bursts, and bursts raise z at all low frequencies without any period. A periodic
 //! disturbance is a line that stands out from its surroundings. Therefore z is divided by the [`background`]:

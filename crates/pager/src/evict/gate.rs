@@ -1,9 +1,10 @@
-//! The gate: a thread that makes page faults on the store wait while the frames are full.
+//! The gate: a thread that delays page faults on the store while as many of the store's pages are in memory
+//! as allowed.
 //!
 //! A program can fill memory faster than a disk writes, so an evicting thread alone cannot hold the bound.
-//! While a hole is punched in a file, the kernel makes faults wait that bring a page of that file into
-//! memory (its `invalidate_lock`). While the gate is shut, this thread punches holes without a pause, in a
-//! page of the store that no object has. Pages that are in memory stay usable.
+//! While a hole is punched in a file, the kernel delays every fault that brings a page of the file into
+//! memory (by the file's `invalidate_lock`). While the gate is shut, this thread punches holes without a
+//! pause, in a page of the store that no object has. Pages that are in memory stay usable.
 
 use crate::pager::{A_WHILE_NS, Pager};
 use core::cell::UnsafeCell;

@@ -1,18 +1,18 @@
 //! The paged memory of forked children.
 //!
-//! A mapping of the store is shared, so a child must not inherit it: each step (2 MiB) is kept from children
-//! (`MADV_DONTFORK`). Before `fork` returns in the child, the child makes its *view*: it maps ordinary memory
-//! at each step and reads the needed pages into it, while the parent waits. From then on the child's objects
-//! are ordinary memory. This costs the child memory, and the parent the time to read. A child of `vfork` or
-//! `posix_spawn` borrows the parent's memory and pager instead.
+//! A mapping of the store is shared, so a child must not inherit it: no step (2 MiB of the mapping) is
+//! inherited (`MADV_DONTFORK`). Before `fork` returns in the child, the child makes its *view*: it maps
+//! ordinary memory at each step and reads the needed pages into it, while the parent waits. From then on the
+//! child's objects are ordinary memory. This costs the child memory, and the parent the time to read. A child
+//! of `vfork` or `posix_spawn` borrows the parent's memory and pager instead.
 //!
 //! The C library writes to memory before the child's fork handlers run: to the locks of open files, and to
 //! the values of threads that the child lacks. Therefore the view is made at the first fault in the span, by
 //! a handler of SIGSEGV that is set while a process forks. Otherwise [`Pager::fork_child`] makes it.
 //!
 //! Other threads of the parent go on writing meanwhile, so the child may see a part of their writes. A child
-//! made by a direct system call, without the fork handlers, has no memory there and is killed at its first
-//! touch. A child whose view cannot be made is also killed, with a message.
+//! made by a direct system call, without the fork handlers, has no memory in the span and is killed at its
+//! first touch. A child whose view cannot be made is also killed, with a message.
 
 use super::{Pager, phase};
 use crate::process::FORKS;

@@ -1,4 +1,4 @@
-//! Requests of the program's threads to the evicting thread, which alone has the store open: one at a time.
+//! Passes the program's requests, one at a time, to the evicting thread, which alone has the store open.
 
 use super::{A_WHILE_NS, Pager};
 use core::cell::UnsafeCell;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   a cell   1 4      each braille character is a set of eight dots, two wide and four high;
-//!            2 5      the numbers are the order of its bits in Unicode
+//!            2 5      the numbers are the order of the bits in Unicode
 //!            3 6
 //!            7 8
 //! ```
 //!
-//! A cell shows all dots that were drawn in it. A letter for a cause, or a block of a bar, replaces the dots,
-//! and later dots are hidden. Without colour, these characters alone carry all information.
+//! A cell shows all dots that were drawn in it. A letter for a cause, or a block of a bar, replaces the dots
+//! of a cell, and hides dots drawn there later. Without colour, these characters alone carry all information.
 
 use super::palette::Ink;
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
 //! Plots the empirical distribution function: the share of the values at or below each value.
 //!
-//! There are no bins. All series share one frame: of two curves, the one further left is the faster series.
-//! The curve of n values rises by 1/n at each value. Steps too small to see are joined, so that the file
-//! does not grow with n. The error of the curve is less than one cell of a grid that is finer than the
+//! There are no bins. All series share one pair of axes: of two curves, the one further left is the faster
+//! series. The curve of n values rises by 1/n at each value. Steps too small to see are joined, so that the
+//! file does not grow with n. The error of the curve is less than one cell of a grid that is finer than the
 //! picture. Observations with a known cause are marked on the curve.
 
 use super::Plot;

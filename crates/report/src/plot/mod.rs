@@ -1,11 +1,11 @@
 //! Plots of observations for people, as SVG or in a terminal.
 //!
-//! Plots show details that five numbers hide: a few observations a thousand times the rest, two levels, a
+//! Plots show details that summary figures hide: a few observations a thousand times the rest, two levels, a
 //! disturbance every four milliseconds. Every observation is therefore in the picture. The [kinds](Kind):
 //!
 //! - **order**: values in the order in which they were observed;
 //! - **histogram**: the number of values in each bin;
-//! - **ecdf**: the share of values at or below each value, several series in one frame;
+//! - **ecdf**: the share of values at or below each value, with all series on the same axes;
 //! - **pairs**: how much each observation of a series differs from its partner in the first series.
 //!
 //! A few outliers would stretch the axis until all other observations lie together. Each kind can therefore

@@ -1,4 +1,4 @@
-//! Subjects are the series of a plot: selects the observations to show, and counts those left out.
+//! Subjects (the series of a plot): selects the observations to show, and counts those left out.
 
 use super::palette::Ink;
 use super::picture::{Key, Swatch};

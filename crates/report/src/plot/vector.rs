@@ -12,7 +12,7 @@
 //!   notes
 //! ```
 //!
-//! Names and keys stand beside the data, never on it. All coordinates are whole units, because lines on whole
+//! Names and keys are beside the data, never on it. All coordinates are whole units, because lines on whole
 //! pixels are sharp.
 
 use super::axis::Axis;

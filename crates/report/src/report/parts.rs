@@ -1,7 +1,7 @@
 //! Amounts that are parts of a whole at one moment; their sum is checked when they are built.
 //!
 //! Invariants:
-//! - The parts add up to the whole: if they are less, the rest is a part named "other".
+//! - The parts add up to the whole: if their sum is less, the rest is a part named "other".
 //! - Parts that exceed the whole by more than 2 % are a bug of the caller. A debug build panics; a release
 //!   build shows the excess beside the parts, because contradictory figures must not look right.
 

@@ -1,8 +1,8 @@
 //! The collector's C interface, declared in `include/vellum_gc.h`.
 //!
 //! This file starts the heap and converts settings and errors for C. Each other file covers one part of the
-//! header. Their functions contain no logic: each calls a function of `vellum_gc`, whose comment describes
-//! the effect.
+//! header. The functions contain no logic: each calls a function of `vellum_gc`, whose comment describes the
+//! effect.
 
 pub mod collections;
 pub mod dead;

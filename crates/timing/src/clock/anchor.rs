@@ -1,9 +1,9 @@
 //! Anchors, which convert a clock's ticks to times of `CLOCK_MONOTONIC`.
 //!
 //! Starts of observations and spans of collector work (marks) are times of `CLOCK_MONOTONIC`; clock readings
-//! (stamps) come from faster clocks. An anchor is one instant on both clocks. Every instant between two
-//! anchors, before and after a series, is interpolated. A rate measured beforehand would be wrong: the
-//! network time daemon steers `CLOCK_MONOTONIC` by up to 500 ppm (half a millisecond per second).
+//! (stamps) come from faster clocks. An anchor is one instant on both clocks. One anchor is taken before a
+//! series and one after it; instants between them are interpolated. A rate measured beforehand would be
+//! wrong: the network time daemon steers `CLOCK_MONOTONIC` by up to 500 ppm (half a millisecond per second).
 
 use super::{Clock, monotonic_ns};
 

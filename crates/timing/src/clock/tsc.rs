@@ -6,8 +6,9 @@
 //! counter off its list of clock sources if they disagree. Both must hold, or the counter is refused.
 //!
 //! The rate is measured once per process, against `CLOCK_MONOTONIC_RAW`. Two instants, some milliseconds
-//! apart, are read on both clocks. Each is the narrowest of many brackets (readings of counter, clock,
-//! counter). The error of the rate, reported with it, is half the brackets' width divided by their distance.
+//! apart, are read on both clocks. Each instant is the narrowest of many brackets (readings of counter,
+//! clock, counter). The error of the rate, reported with it, is half the brackets' width divided by the time
+//! between the instants.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Marks for Vellum's page layer: they show that it returned pages to the kernel during an observation.
+//! Marks for Vellum's page layer: they show that this layer returned pages to the kernel during an
+//! observation.
 //!
 //! The page layer counts returned pages by reason, in a set of counters that all code of the process can read
 //! (a *slot* of `vellum-wire`). If a counter changed, the mark covers the whole observation, because counters

@@ -1,5 +1,5 @@
-//! aarch64: a call leaves the return address in a register. A function saves it beside the caller's frame
-//! pointer, or alone. If a frame has not saved it, the frame is the innermost, and the walk cannot leave it.
+//! aarch64: a call leaves the return address in a register. A function stores that address in its frame,
+//! beside the caller's frame pointer or alone. Only the innermost frame may lack it; the walk ends there.
 
 use crate::SavedBp;
 use gimli::{AArch64, Register, RegisterRule, Vendor};

@@ -1,6 +1,6 @@
 //! Finds the pods of a workload by their names, as controllers form them.
 //!
-//! Labels exist only for running pods. Most of a workload's history is of ended pods, of which only the names
+//! Labels exist only for running pods. A workload's history is mostly that of ended pods. Only their names
 //! remain. Pods are therefore always found by name, without permission to read pods or workloads. In the
 //! diagram, `xxxxx` is a random suffix, HASH a hash of the template, MINUTES the scheduled time in minutes.
 //!

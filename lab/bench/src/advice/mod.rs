@@ -6,9 +6,9 @@
 //!                                                  the rivals' limits (rivals), in random order
 //! ```
 //!
-//! Each program (`program.rs`) is a widely used one. It runs once for a recommendation, then under these
-//! limits. Rivals' limits are those that other tools would set (`rivals.rs`); A/A shows the noise. A right
-//! limit hardly slows the program; two thirds of it clearly do.
+//! Each program (`program.rs`) is a widely used one. It runs once for a recommendation, then under the
+//! limits in the diagram. Rivals' limits are those that other tools would set (`rivals.rs`); A/A shows the
+//! noise. A right limit hardly slows the program; two thirds of it clearly do.
 //!
 //! - On a zram disk, paging costs only CPU time. The cost of a limit is therefore the program's CPU time,
 //!   user and system, which other programs on the machine disturb less than wall time.

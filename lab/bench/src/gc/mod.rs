@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Both collectors have their best settings: allocation inlined, no interior pointers within the heap, one
-//! marking thread. Most users of libgc call `GC_MALLOC` instead of inlining allocation. libgc called in this
-//! way has a column that has no target. The section runs only if named (`--only gc`, or a cell of it).
+//! marking thread. Most users of libgc call `GC_MALLOC` instead of inlining allocation. A further column,
+//! without a target, has libgc with such calls. The section runs only if named (`--only gc`, or a cell of
+//! it).
 
 mod ways;
 

@@ -1,8 +1,8 @@
-//! The programs of section `programs`: real ones from the distribution or PyPI, with their inputs and
-//! commands.
+//! The programs of the benchmark's section `programs`: real programs from the distribution or PyPI, with
+//! their inputs and commands.
 //!
-//! The inputs are generated; many are those of section `advice`. The process started is always the process
-//! that allocates: `cc1plus` instead of `g++`, for example, since heaptrack does not follow children.
+//! The inputs are generated; many are the inputs of section `advice`. The process started is always the
+//! process that allocates: `cc1plus` instead of `g++`, for example, since heaptrack does not follow children.
 
 use crate::Launch;
 use crate::advice::program as others;

@@ -2,7 +2,7 @@
 //!
 //! Each run is two jobs of the same work side by side on one processor, as in [`watch`](super::watch); its
 //! figure is the ratio of their CPU times. No allocators are compared: in column *glibc* neither job is
-//! governed, in *vellum* the first one is. Each column has a second arm as its control.
+//! governed, in *vellum* the first job is. Each column has a second arm as its control.
 
 use super::{MIB, Plan, Section, jobs_beside, line, table};
 use crate::target::{Against, Target};

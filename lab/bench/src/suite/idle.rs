@@ -1,4 +1,4 @@
-//! Section `idle` ("f" in tables): the memory that a process keeps after a burst, when it allocates nothing.
+//! Section `idle` ("f" in tables): the memory that an idle process keeps after a burst of allocations.
 
 use super::{MIB, Plan, Section, line, table};
 use crate::target::{Against, Target};

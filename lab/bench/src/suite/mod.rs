@@ -1,8 +1,9 @@
 //! The suite: all sections of the benchmark, with the sizes of each workload and the target of each line.
 //!
-//! A *section* is one topic with its cells and its tables. A *cell* is a workload with the processes
-//! compared on it, its *arms*; its figures can be in several tables. Every cell has a second arm of glibc
-//! and one of Vellum, the controls. With `quick`, there are fewer sizes and shorter runs.
+//! A *section* is one topic with its cells and its tables. A *cell* is a workload with its *arms*, the
+//! processes compared on it; a cell's figures can be in several tables. Every cell has two arms with glibc
+//! and two with Vellum. The second arm of each pair is the control. With `quick`, there are fewer sizes
+//! and shorter runs.
 
 pub(crate) mod govern;
 pub(crate) mod growth;

@@ -1,9 +1,9 @@
 //! Section `pager`: Vellum's pager beside the kernel's.
 //!
-//! A program touches a block of base pages that is several times as large as the memory for it. In column
-//! *glibc* the kernel pages the block to a swap file, in a memory cgroup of the memory's size (needs
+//! A program touches a block of base pages that is several times as large as the memory that it may use.
+//! In column *glibc* the kernel pages the block to a swap file, in a memory cgroup with that limit (needs
 //! root). In *vellum*, Vellum pages it to a file on the same file system, with page frames of the same
-//! size. Each column has a second arm as its control.
+//! total size. Each column has a second arm as its control.
 //!
 //! A second cell measures the cost of paging while there are enough frames. Both columns are Vellum's
 //! library, without frames in *glibc* and with frames in *vellum*.

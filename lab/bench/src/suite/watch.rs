@@ -2,7 +2,7 @@
 //!
 //! Each run is two jobs of the same work side by side, and its figure is the ratio of their CPU times. No
 //! allocators are compared, so the columns have another meaning: in *glibc* neither job is watched, in
-//! *vellum* the first one is. Each column has a second arm as its control.
+//! *vellum* the first job is. Each column has a second arm as its control.
 
 use super::{MIB, Plan, Section, jobs_beside, line, table};
 use crate::target::{Against, Target};

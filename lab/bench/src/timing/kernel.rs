@@ -1,4 +1,4 @@
-//! The two kernels that the tools time (pieces of work in C, of known length), and the choice of their sizes.
+//! The two kernels (pieces of work in C, of known length) that the tools time, and the choice of their sizes.
 //!
 //! Both are compiled once (`c/kernels.c`, by `build.rs`) into the archive that this program and every other
 //! tool link. All tools therefore time the same instructions. Version B does 1 % more work than version A.

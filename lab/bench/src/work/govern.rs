@@ -2,8 +2,8 @@
 //!
 //! It has all parts of `vellum govern`. It reads the job's memory regularly, watches its working set and
 //! serves sockets. Its guardians, processes that undo a killed governor's changes, run too. The governor
-//! reclaims no memory and suspends no job. The cost of doing so must be weighed against the benefit, and
-//! is not measured here.
+//! reclaims no memory and suspends no job: the cost of these actions must be weighed against their
+//! benefit, and is not measured here.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Workloads with blocks that grow, as those of vectors, strings and buffers do.
 //!
 //! Each loop grows a block from nothing and frees it at the end. In the first loop the allocator has not
-//! served the sizes before (`cold_*`); the other loops reuse the memory (`warm_*`, their median). In each
-//! new page its number is written at once, so that contents lost in a move are detected.
+//! served the sizes before (`cold_*`); the other loops reuse the memory (`warm_*`, their median). Each new
+//! page gets its page number written into it at once, so that contents lost in a move are detected.
 
 use super::with_memory;
 use crate::Metrics;

@@ -1,4 +1,4 @@
-//! A workload that touches a block several times as large as the memory for it, in order and at random.
+//! A workload that touches a block, several times as large as the memory allowed, in order and at random.
 //!
 //! With `kernel=1` the kernel pages: the worker makes a swap file and a memory cgroup of `frames` bytes,
 //! and its child works in that cgroup. Otherwise the worker does the work, and the preloaded library pages.

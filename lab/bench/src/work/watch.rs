@@ -11,7 +11,7 @@
 //!
 //! Both run on one processor, by turns of a few milliseconds. Disturbances from outside (other users of
 //! the caches and of the memory bus, a host that runs another guest) then slow both alike. The ratio is
-//! exact to a hundredth where the times themselves vary by a tenth from run to run. Both children touch
+//! exact to a hundredth even if the times themselves vary by a tenth from run to run. Both children touch
 //! all of their memory before either begins, so that the host need not provide any during the measurement.
 
 use super::govern::govern;

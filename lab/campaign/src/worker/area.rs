@@ -1,8 +1,8 @@
 //! Arrays in separate mappings, outside every malloc.
 //!
 //! The tables of a workload (live blocks, the duration of each step) must not come from the allocator
-//! under test. They must not fault in a timed loop. They are therefore mapped, and their pages made
-//! present, beforehand.
+//! under test. They must not fault in a timed loop. They are therefore mapped beforehand, and all their
+//! pages made present.
 
 use std::ops::{Deref, DerefMut};
 

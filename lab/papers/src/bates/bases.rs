@@ -1,5 +1,5 @@
-//! The measurements of Bates 1999: BASE (a thousand timings of nothing) for each kind of stamp (a way to
-//! read the time). The kinds take turns in random order, round after round.
+//! The measurements of Bates 1999: BASE (the time between two stamps, a thousand times) for each kind of
+//! stamp (a way to read the time). The kinds take turns in random order, round after round.
 
 use super::stamp::{FILE, SlowStamp};
 use crate::{Progress, Scale};

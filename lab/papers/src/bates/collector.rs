@@ -1,5 +1,5 @@
-//! Bates 1999, Figures 5 to 9, and 12: the times of a garbage collector, and its delays of clock readings
-//! (stamps).
+//! Bates 1999, Figures 5 to 9, and 12: the times of a garbage collector, and the delays that it causes in
+//! clock readings (stamps).
 //!
 //! In the paper a stamp was a system call. It released the interpreter's lock, so that the collector could
 //! run. This file repeats each figure with Vellum's collector on a heap of lists:

@@ -1,4 +1,4 @@
-//! The environments (`Place`) in which a benchmark program runs with short or ample memory; its runs.
+//! The environments (`Place`) in which a benchmark program runs with short or ample memory, and the runs.
 //!
 //! | `Place` | pages to | memory limit | start of the client | privilege |
 //! | --- | --- | --- | --- | --- |

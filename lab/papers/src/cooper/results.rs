@@ -1,13 +1,14 @@
 //! Cooper et al. 1992, Figures 2 to 4, 6 to 8, 10 to 12 and their tables (Figures 13 to 24): every
-//! heap-sizing strategy under every mode of the pager. Each runs with and without copy-back (a second copy
-//! that returns old objects to the start of the heap).
+//! heap-sizing strategy under every mode of the pager. Each strategy runs with and without copy-back (a
+//! second copy that returns old objects to the start of the heap).
 //!
 //! The experiment runs twice: paged by the kernel, and by Vellum. The paper counted pages in nine rows.
 //! The kernel does not distinguish reads from writes, or the kinds of page on which a fault occurs. Nine
 //! rows therefore become five: faults without device access, faults that read, and pages discarded,
 //! written and flushed. Under Vellum's pager, the first and the last are missing.
 //!
-//! All settings of a client run by turns in random order. Each is compared with the baseline of its round.
+//! All settings of a client run by turns in random order. Each is compared with the same round's run of
+//! the baseline (the original strategy, no pager mode).
 
 use super::client::{CLIENTS, Client};
 use super::lab::Lab;

@@ -1,4 +1,4 @@
-//! The machine and the programs of Nishigaki's paper of 1981, on which its experiments are repeated.
+//! The machine and the programs of Nishigaki's paper of 1981, simulated to repeat the paper's experiments.
 //!
 //! | purpose | see |
 //! | --- | --- |

@@ -2,14 +2,14 @@
 //! experiment of the report.
 //!
 //! The paper defines how much memory a program should have, and estimates this amount while the program
-//! runs. It shows the gain of a machine that gives each job that amount.
+//! runs. It shows how much more work a machine does if it gives each job that amount.
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |
 //! | `curves` | Figure 2: working sets and costs (X, Y) of the synthetic programs | `curves.rs` |
 //! | `table1` | Table 1: estimated windows beside the optimal ones | `table1.rs` |
 //! | `throughput` | Figures 4 and 5, equation 2.7: six jobs in two memory sizes | `throughput.rs` |
-//! | `real` (with `--real`) | the same as real processes, against the kernel's reclaim | `real/` |
+//! | `real` (with `--real`) | these jobs as real processes, against the kernel's reclaim | `real/` |
 //!
 //! ```text
 //!  crate::model: programs, estimators, simulated machine ─▶ experiment ─▶ Finding ─▶ text, JSON, SVG

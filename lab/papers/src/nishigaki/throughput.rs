@@ -1,4 +1,4 @@
-//! Nishigaki 1981, Figures 4 and 5: the gain of a machine when each job has its own window.
+//! Nishigaki 1981, Figures 4 and 5: the work that a machine gains when each job has its own window.
 //!
 //! Six jobs each run a list of programs, one after the other. One runs the King Size Program, which walks
 //! over more pages than there are frames, so that more frames do not help it. The other five run programs

@@ -1,7 +1,7 @@
 //! Smith and Morrisett 1998, "Comparing Mostly-Copying and Mark-Sweep Conservative Collection": its
 //! experiments, on this machine.
 //!
-//! The paper compares its new collector, MCC, with the common one, BDW, by eight programs. Here the
+//! The paper compares its new collector, MCC, with the common collector, BDW, by eight programs. Here the
 //! programs are the eight of `clients/`. They run under libgc, which is BDW as Debian has it today, and
 //! under each plan (algorithm) of Vellum's collector.
 //!

@@ -1,4 +1,5 @@
-//! Tests of estimates against true values: from theory, or by counting a program's references one by one.
+//! Tests of estimated working-set curves, knees and costs of memory limits. The true values come from
+//! theory, or from a count of a synthetic program's references one by one.
 
 use std::collections::HashMap;
 use vellum_papers::model::estimators::{Counters, Quanta};

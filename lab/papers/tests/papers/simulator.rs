@@ -1,5 +1,6 @@
-//! Tests of the simulated machine: it stays within the paper's bound, shows the paper's gain, and lets no
-//! job starve.
+//! Tests of the simulated machine of Nishigaki 1981. Its CPU use stays within the bound of the paper's
+//! equation 2.7. When memory is short, jobs do more work with a window for each job than with one window
+//! for all, as in the paper. No job starves.
 
 use vellum_papers::model::Estimation;
 use vellum_papers::model::sim::{Eviction, FRAMES_2M, FRAMES_3M, Report, Settings, Windows, simulate};

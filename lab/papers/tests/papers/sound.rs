@@ -1,4 +1,4 @@
-//! Checks that the findings of all papers must pass.
+//! Checks of a finding (its text, tables and drawn figures) that the tests of all papers share.
 
 use std::path::Path;
 use vellum_papers::{Finding, write_figures};

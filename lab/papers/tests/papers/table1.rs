@@ -1,4 +1,4 @@
-//! Tests of Nishigaki 1981, Table 1: the fitted programs have the published optima, and estimates come near.
+//! Tests of Nishigaki 1981, Table 1: fitted programs have the published optima, and estimates come close.
 
 use vellum_papers::model::Estimation;
 use vellum_papers::model::published::{DELAY, Synthetic, TOLERANCE};

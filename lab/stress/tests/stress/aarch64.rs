@@ -2,8 +2,8 @@
 //!
 //! The emulator runs a program's instructions and passes its system calls to this kernel, but not all
 //! kinds of calls. A program (`c/emulated.c`) first finds the missing ones. Each test runs without Vellum
-//! first. If it fails there, it is skipped and named. The emulator keeps a record of each page of address
-//! space, so programs have a limit on their data: Vellum then reserves no address space.
+//! first. A test that fails in that run is skipped and named. The emulator keeps a record of each page of
+//! address space, so programs have a limit on their data: Vellum then reserves no address space.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `vellum watch --prove` tests the recommended memory: it reclaims the rest in steps, and counts faults.
+//! `vellum watch --prove` tests the recommended memory: reclaims memory beyond it in steps, counts faults.
 //!
 //! ```text
 //! curve ─▶ size ─▶ Squeeze: reclaim down to it ─▶ hold ─▶ faults · S / CPU time = cost

@@ -17,14 +17,14 @@
 //! nanoseconds for each page.
 //!
 //! # What is pinned
-//! A stack mostly pins the object that was made last, and not for long. If its block were promoted (became
-//! old), each minor collection would leave a block with one dead object behind. A block with few live
-//! objects that is pinned for the first time therefore stays *new* once more.
+//! A stack mostly pins the object that was made last, and not for long. If that object's block were promoted
+//! (became old), each minor collection would leave a block with one dead object behind. A block that has few
+//! live objects, and is pinned for the first time, therefore stays *new* once more.
 //!
 //! The next minor collection must scan the old fields that lead into such a block, written or not. These
-//! fields (*holders*, at most [`HOLDERS_MAX`](super::promote::HOLDERS_MAX)) are recorded as they are met.
-//! If there are more, all pinned blocks are promoted. A block that an untyped object leads into is always
-//! promoted.
+//! fields (*holders*, at most [`HOLDERS_MAX`](super::promote::HOLDERS_MAX)) are recorded when the scan finds
+//! them. If there are more, all pinned blocks are promoted. A block that an untyped object leads into is
+//! always promoted.
 //!
 //! # Invariants
 //! * No object moves before the old untyped objects and the ambiguous roots are done.

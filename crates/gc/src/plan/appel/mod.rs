@@ -23,8 +23,8 @@
 //! lead there are recorded (`minor`).
 //!
 //! # Invariants
-//! * The heap's list begins with the `old_count` old blocks; none behind them
-//!   [is](crate::space::block::Block::is_old).
+//! * The heap's list begins with the `old_count` old blocks; no block after them is
+//!   [old](crate::space::block::Block::is_old).
 //! * Between collections everything in an old block is marked. A slot's list of blocks with room has old
 //!   blocks only; copies fill their holes.
 //! * While `is_known`, one of three things holds of an old object that leads to a new one. The object was

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A *slot* is all objects of one size and layout. *Pinned* objects (which must not move) stay new for one
-//! more collection, and fields of old objects that lead there are *recorded*, [`HOLDERS_MAX`] at most. The
-//! next minor collection scans these, written or not. If there are more, all pinned objects are promoted
-//! (`minor`).
+//! more collection, and fields of old objects that lead to pinned ones are *recorded*, [`HOLDERS_MAX`] at
+//! most. The next minor collection scans recorded fields, written or not. If there are more, all pinned
+//! objects are promoted (`minor`).
 //!
 //! # Invariants
 //! * Memory for recorded fields is allocated before the world stops.

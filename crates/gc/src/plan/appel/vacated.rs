@@ -7,12 +7,12 @@
 //!  DRIFT      │ free before ...                         │          left behind: │ oldest ... newest │
 //! ```
 //!
-//! Each row is the pool of free blocks after the collection, from its cold end to its warm end. The first is
-//! that of two settings: *stay*, the default, vacates sparse blocks only, and *reuse* vacates all. Both put
+//! Each row is the pool of free blocks after the collection, from its cold end to its warm end. The first row
+//! holds for two settings: *stay*, the default, vacates sparse blocks only, and *reuse* vacates all. Both put
 //! the free region where the old one was: its pages are resident. *Copy back* returns the old region to the
-//! lowest addresses. *Drift* leaves those pages for the kernel to evict, and copies to memory that was never
-//! used or that was left behind longest ago. The heap thus moves through a span of [`SPAN`] times its old
-//! region (in the source, an address space of 4 GiB). Under a maximum (`max_bytes`) no block is left behind.
+//! lowest addresses. *Drift* leaves the vacated pages for the kernel to evict, and copies to memory that was
+//! never used or was left behind longest ago. The heap thus moves through a span of [`SPAN`] times its old
+//! region (in the source, an address space of 4 GiB). Under `max_bytes` no block is left behind.
 //!
 //! Source: Cooper, Nettles and Subramanian 1992, sections 2 (copying back), 3 (drift) and 6 ("if we had
 //! placed the free region so as to take advantage of the prepaging of new space").

@@ -1,7 +1,7 @@
 //! The plan `mark_sweep`: no object moves, and unmarked ones are freed. Only this plan collects in slices.
 //!
-//! `incremental` collects in slices. `sticky` decides when marks are kept. The next collection then traces
-//! new objects only, in slices or in one stop (`partial`).
+//! `incremental` collects in slices: pieces, between which the program runs. `sticky` decides when marks are
+//! kept. After that, the next collection traces new objects only, in slices or in one stop (`partial`).
 //!
 //! # Invariants
 //! * New objects are unmarked while writes are tracked.

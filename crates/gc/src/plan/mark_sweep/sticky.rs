@@ -9,9 +9,9 @@
 //! whole ──▶ partial ──▶ partial ──▶ ... ──▶ whole   this one frees old objects that died meanwhile
 //! ```
 //!
-//! Keeping marks has two costs. Each old page faults at its first write after any cycle, not only during
-//! one. Old objects that died stay until the next whole cycle, which comes when they may be a quarter of the
-//! allocation budget, or after [`PARTIAL_MAX`] partial ones.
+//! Keeping marks has two costs. Each old page faults at its first write after any cycle, not only during one.
+//! Old objects that died stay until the next whole cycle, which comes when such objects may fill a quarter of
+//! the allocation budget, or after [`PARTIAL_MAX`] partial ones.
 //!
 //! If the program writes to most old objects, or old objects die as fast as new ones, partial cycles save
 //! little. No partial cycles are made for a while then.

@@ -15,7 +15,7 @@
 //! # Invariants
 //! * Every object on the stack or in the queue is marked.
 //! * An ambiguous pointer never leads to a moved object: everything that it may lead to was pinned before.
-//! * The stack is bounded. An object that finds no room stays marked, and its block is recorded. When the
+//! * The stack is bounded. An object that no longer fits stays marked, and its block is recorded. When the
 //!   stack is empty, all marked objects of recorded blocks are scanned again, until no block is recorded.
 //!   This ends: each time a block is recorded again, at least one object was marked.
 //! * The code here takes no lock and allocates no memory: other threads may have been stopped anywhere.

@@ -1,8 +1,8 @@
 //! The order of scanning: the stack, the queue in front of it, and what to do when the stack is full.
 //!
-//! There are three kinds of stack entries: an object's address, for a small object with its map of pointers;
-//! a field's address, if its object may have to move; and, for the rest of a long object, the address at
-//! which its scan goes on, with the object's address on top. The head of [`mark`](super) has their
+//! A stack entry is one of three things. (1) The address of a small object, with the object's map of
+//! pointers. (2) The address of a field whose object may have to move. (3) For the rest of a long object, the
+//! address at which its scan continues and, on top, the object's address. The head of [`mark`](super) has the
 //! invariants.
 
 use super::{ADDRESS, FIELD, MAP_SHIFT, Marker, PART, QUEUE};

@@ -7,8 +7,8 @@
 //! queue (full) ──▶ object: two words at a time ──▶ block, mark ──▶ others found ─▶ stack
 //! ```
 //!
-//! The order of objects is that of the file `order`, which also does all other cases: an empty stack, a queue
-//! that is not full, parts of long objects, objects without a map, a budget that is used up.
+//! The order of objects is that of the file `order`, which also handles all other cases: an empty stack, a
+//! queue that is not full, parts of long objects, objects without a map, a budget that is used up.
 //!
 //! Words of an object are tested in pairs. The smallest address of the heap is above most other values: if
 //! the bitwise OR of a pair is below it, neither word is a pointer.

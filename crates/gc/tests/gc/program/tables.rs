@@ -1,9 +1,9 @@
 //! The part of the random program that uses finalizers, links and ephemerons, and their model.
 //!
 //! Objects that the model cannot reach may live on (an old address on the stack may hold them). So the model
-//! checks that nothing wrong happens. A reachable object is not finalized, and keeps its links and
-//! ephemeron. No finalizer runs twice, or before one whose object refers to its own. A call that replaces or
-//! removes an entry returns that entry. Counts show that each of these happens often enough.
+//! checks that nothing wrong happens. A reachable object is not finalized, and keeps its links and ephemeron.
+//! No finalizer runs twice. None runs before the finalizer of an object that refers to its object. A call
+//! that replaces or removes an entry returns that entry. Counts show that each of these happens often enough.
 
 use super::{Program, Word};
 use std::cell::RefCell;

@@ -11,7 +11,7 @@
 //! reader     loads the program, tests it on our own process, and runs it for others
 //! ```
 //!
-//! Other counts come from `/proc`: swapped memory at each look (count); at every 64th look, from `smaps`,
+//! Other counts come from `/proc`: swapped memory at each look (one count); at every 64th look, from `smaps`,
 //! the shared part of text and libraries, and the memory that processes of the job share ([`Aside`]).
 //!
 //! We wrote an assembler and a loader, instead of compiling the program from C and loading it by the crate

@@ -1,9 +1,10 @@
 //! The workload that measures the overhead of `vellum cost` on a program that does little but allocate.
 //!
-//! The program runs alone, preloaded with Vellum's allocator, and under `vellum cost` with either
-//! allocator. Recording is compared with the same allocator without recording, since a faster allocator
-//! would hide the overhead. The program reports its own CPU time, which excludes the work of `vellum`
-//! after its end. The true numbers of malloc and free calls are known and compared with those recorded.
+//! The program runs four times: with its own allocator and with Vellum's (preloaded), each without and
+//! with `vellum cost`. The overhead is the difference between two runs with the same allocator, since a
+//! faster allocator would hide the overhead. The program reports its own CPU time, which excludes the work
+//! of `vellum` after its end. The true numbers of malloc and free calls are known and compared with those
+//! recorded.
 
 use super::{failed, figure, finish, json, program, tool};
 use crate::Metrics;

@@ -1,5 +1,5 @@
-//! The workloads that time versions A and B of a kernel with Vellum's own code, by turns in random order: in
-//! one process, or as whole processes.
+//! The workloads that time versions A and B of a kernel (B does 1 % more) with Vellum's own code. A and B
+//! take turns in random order, in one process or as whole processes.
 
 use super::{Kernel, failed, kernel, percent, program, seed, sizes};
 use crate::Metrics;

@@ -2,9 +2,9 @@
 //!
 //! Each row answers two questions:
 //!
-//! - How much could be saved at all? The **ceiling** is the number of minor faults times the CPU time of
-//!   one first touch of an anonymous page. The faults are those of the program under glibc, minus those of
-//!   the same program on a trivial input. The first touch is measured by turns with the programs.
+//! - How much CPU time could be saved at all? The **ceiling** is the number of minor faults times the CPU
+//!   time of one first touch of an anonymous page. The faults are those of the program under glibc, minus
+//!   those of the same program on a trivial input. The first touch is measured by turns with the programs.
 //! - How much is saved? The result is the CPU time saved, as a share of the ceiling. The share can exceed 1,
 //!   as Vellum also saves the cost of glibc's own bookkeeping.
 //!

@@ -1,7 +1,7 @@
-//! The rows of Table 2 of Douglas 2011: programs, their inputs, and published figures of similar programs.
+//! The rows of Table 2 of Douglas 2011: programs, their inputs, and the paper's figures of similar programs.
 //!
-//! Every row also has a trivial input. The faults in a run on it come from the program's own code and start,
-//! and no allocator could save them.
+//! Every row also has a trivial input. A run on the trivial input has only the page faults of the
+//! program's code and its start, which occur with any allocator.
 
 use super::sources::{CHURN, cxx, join, sort};
 use crate::Scale;

@@ -1,4 +1,4 @@
-//! The inputs of the programs of Table 2: a C++ file to compile, a Python script to run, SQL statements.
+//! Inputs of the programs of Douglas 2011, Table 2: C++ to compile, a Python script, SQL statements.
 
 use std::fmt::Write;
 

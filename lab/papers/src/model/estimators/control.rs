@@ -1,16 +1,16 @@
-//! Vellum's controller of a job's window (how long unused pages stay), which learns from a whole phase.
+//! Vellum's controller of a job's window (how long unused pages stay). It uses all measurements of a phase.
 //!
 //! The controller of Nishigaki 1981 ([`Owe`](super::Owe)) averages over about three intervals. A job has
 //! at most one fault in that time, so its fault rates are mostly noise, and so is the window of the least
 //! product (see [`Estimator`](super::Estimator)). While a job's behaviour stays the same, an average can
-//! be longer. This controller
+//! cover more time. This controller
 //!
 //! - keeps a [`History`] of the working-set size w at all windows since the phase began, and finds the
 //!   [`knee`] of its mean, concave curve;
 //! - reviews the curve each time that the history has grown by an eighth: often at first, rarely later.
 //!   The job thus pays for the estimation only while there is something to learn (the paper leaves the
 //!   cost open);
-//! - drops the history when the phase changes ([`Phase`]), because it describes pages that the job no
+//! - drops the history when the phase changes ([`Phase`]), because the history is of pages that the job no
 //!   longer uses. The window then restarts at its initial length if that is shorter: a long window would
 //!   keep those pages for its whole length.
 //!

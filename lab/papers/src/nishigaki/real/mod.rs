@@ -6,9 +6,9 @@
 //!      calibration: cost of a fault, speed of the jobs' work ──▶ a fault costs 80,000 instructions of a job
 //! ```
 //!
-//! - The delay of the device is given, and is measured. The *programs* are made as fast relative to the
-//!   device as the paper's were to its device. They have [`SCALE`] pages for each of the paper's, so that
-//!   the kernel's own memory is small compared with theirs.
+//! - The delay of the device is given, and is measured. The *programs'* speed is set so that a fault costs
+//!   as many instructions as in the paper. They have [`SCALE`] pages for each of the paper's, so that the
+//!   kernel's own memory is small compared with theirs.
 //! - On zram a fault costs CPU time and no waiting. The result is therefore the jobs' service per second of
 //!   their CPU time, which other programs on the machine do not change.
 //! - There is no load control: whatever chooses the pages to evict, no job is suspended.
