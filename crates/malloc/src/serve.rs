@@ -138,8 +138,7 @@ fn supply(way: Way, request: Request) -> *mut u8 {
     match way {
         Way::Slab(heap, class) => match heap.allocate(class) {
             Some(block) => block,
-            // A signal handler interrupted this heap's slow path.
-            None if heap.gate.is_inside() => mode::sample_large(large::extent(bytes, align, zero), bytes),
+            None if heap.gate.is_inside() => interrupting(request),
             None => out_of_memory(),
         },
         Way::Magazine(block) => {
@@ -153,4 +152,12 @@ fn supply(way: Way, request: Request) -> *mut u8 {
         Way::Extent => large::extent(bytes, align, zero),
         _ => out_of_memory(),
     }
+}
+
+/// Allocates for a signal handler that interrupted the heap's slow path.
+#[cold]
+#[inline(never)]
+fn interrupting(request: Request) -> *mut u8 {
+    let Request { bytes, align, zero } = request;
+    mode::sample_large(large::extent(bytes, align, zero), bytes)
 }
