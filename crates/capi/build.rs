@@ -1,5 +1,5 @@
-//! Sets the soname of the shared library, the name under which linked programs search for it. Change the
-//! soname's number when programs must be linked again; `install` and `packaging/cmake` have it too.
+//! Sets the shared library's soname: the name under which linked programs search for the library. When
+//! programs must be linked again, change the number in the soname, also in `install` and `packaging/cmake`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! Gives the library its SONAME, and places the functions that ordinary programs run next to each other.
+//! Gives the library its SONAME, and places next to each other the functions that ordinary programs run.
 //!
 //! The SONAME is the name by which linked programs search for the library. Its number changes when programs
 //! must be linked again. A symbolic link of this name is made beside the library, for programs that are

@@ -3,7 +3,7 @@
 //! `vellum` starts this program with unchanged arguments. This crate root parses the options and prints
 //! the results; the library `vellum_fleet` does the work.
 //!
-//! Exit status: the command's, or 125 if the command failed.
+//! Exit status: the number that the command returns, or 125 after an error.
 
 #[macro_use(say)]
 extern crate vellum_report;

@@ -16,7 +16,7 @@
 //!
 //! - Every object that a function returns is a `Box` turned into a pointer. Its `_free` function, or the
 //!   function documented to consume it, turns the pointer back into the `Box`.
-//! - A null object is reported as an error and never crashes; a null string counts as the empty string.
+//! - A null object is reported as an error, without a crash; a null string counts as the empty string.
 //! - A function that fails leaves its outputs unchanged. The calling thread reads the reason with
 //!   [`vel_measure_error`](error::vel_measure_error).
 //! - No panic unwinds into C: a panic means a bug in this library, and aborts.

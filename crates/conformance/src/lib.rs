@@ -1,4 +1,4 @@
-//! Tests of Vellum with whole programs: they check the runtime's guarantees to a process from outside.
+//! Tests of Vellum with whole programs: they check, from outside, what the runtime guarantees to a process.
 //!
 //! Most tests run a program twice, with `libvellum.so` preloaded and without it. Its output and its exit
 //! status must be the same. The programs are real ones (interpreters, compilers, databases, debuggers) and

@@ -15,7 +15,7 @@
 //! This crate also has the file for `vellum heap` in which processes record how much memory each stack holds
 //! ([`HeldFile`]).
 //!
-//! Words: an *operation* is a call that allocates, resizes or frees memory, or a page fault. A *record*
+//! Words: an *operation* is a page fault, or a call that allocates, resizes or frees memory. A *record*
 //! counts one operation at one instruction or stack. The *cause* is the user's line; *via* is the function
 //! that the line called.
 

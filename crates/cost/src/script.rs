@@ -1,4 +1,4 @@
-//! Puts the lines of an interpreted Python program in their order on a stack.
+//! Puts the lines of an interpreted Python program in their places on a stack of machine code.
 //!
 //! The runtime records the frames of machine code first, then the lines of Python, each innermost first. The
 //! interpreter's evaluation function is on the stack once for each group of Python lines:

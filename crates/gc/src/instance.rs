@@ -1,9 +1,9 @@
 //! The one collector of the process: a heap and its plan (the way to collect it) under one lock, and state
 //! that threads read without the lock.
 //!
-//! The instance is a static of this crate, because both of its users (`libvellum.so`, and `vellum-heap`
-//! for Rust programs) need it. The allocation paths begin at a thread-local variable and have no argument
-//! for an instance.
+//! The instance is a static of this crate, because both users of the crate (`libvellum.so`, and `vellum-heap`
+//! for Rust programs) need the instance. The allocation paths begin at a thread-local variable and have no
+//! argument for an instance.
 
 use crate::config::PlanName;
 use crate::heap::Heap;

@@ -21,7 +21,7 @@
 //! | slot | all objects of one size and one arrangement of pointers; also the number of this set |
 //! | run | a sequence of free objects in a block, handed to a thread as one |
 //! | to retire a run | to take back its unused objects |
-//! | room | the allocation budget: bytes to hand out before the next collection |
+//! | room | of a heap: the bytes to hand out before the next collection; of a block: its free objects |
 //! | root | a word outside the heap where tracing begins |
 //! | to pin | to keep an object at its address, as an ambiguous pointer leads to it |
 //! | link | a pointer that becomes null when its object dies (libgc's disappearing link) |

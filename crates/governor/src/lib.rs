@@ -34,7 +34,8 @@
 //! - However the governor ends, its jobs are resumed: at once if it stops or is killed, within
 //!   [`guardian::LAPSE`] if it hangs. If its guardians are killed with it, [`recover()`] or the next governor
 //!   resumes them.
-//! - No job is suspended for longer than a bound ([`policy`]), and no cgroup of ours is left.
+//! - No job is suspended for longer than a bound ([`policy`]). Cgroups made by the governor are removed
+//!   when it has ended and they are empty.
 //! - Without privilege, the governor only gives advice and suspends whole jobs, as each job's state shows.
 //!
 //! # Use

@@ -1,8 +1,8 @@
 //! Sleeps for a given time, or until a stop signal (SIGINT, SIGTERM, SIGHUP, SIGQUIT) arrives.
 //!
 //! Stop signals are blocked and read from a descriptor. No handler runs, and no signal is lost between two
-//! steps of the governor's loop. Jobs still start with an empty signal mask. `SIGTSTP` is not caught; a
-//! guardian treats a governor that it suspends like a governor that hangs.
+//! steps of the governor's loop. Jobs still start with an empty signal mask. `SIGTSTP` is not caught, so
+//! it suspends the governor. A guardian then acts as for a governor that hangs.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;

@@ -1,4 +1,4 @@
-//! The process's heap: settings, scopes, collections, blocking regions (which do not use it), limits,
+//! The process's heap: settings, scopes, collections, blocking regions (code that uses no objects), limits,
 //! counters.
 
 use crate::OutOfMemory;

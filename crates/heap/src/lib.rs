@@ -60,7 +60,7 @@
 //! * Objects have no destructors, because a destructor could use an object that is already destroyed. `alloc`
 //!   does not compile for types with one. A finalizer ([`Gc::on_death`]) sees its object with all referents.
 //! * Any thread may have handles to any object: objects are [`Sync`], and only fields and atomics in them
-//!   change. Setting a field takes a scope, so only threads that the collector can stop set fields.
+//!   change. Setting a field needs a scope, so only threads that the collector can stop set fields.
 //! * Code in [`Heap::blocking`], which no collection stops, can reach no scope; other heap functions panic.
 //! * A tag stands for one type, so a word's tag determines its object's type. Tagged words point into their
 //!   objects, so settings that ignore interior pointers (`only_starts`) are refused.

@@ -1,7 +1,7 @@
 //! Finds the entry of a stack or of a line of Python in this process's part of the file, by a hash table.
 //!
-//! Hashes touch all pages of a table. The index therefore has several levels, each twice as long as the level
-//! before. A level is used once the previous one is half full: a process with few stacks touches few pages.
+//! Hashing spreads entries over a whole table. The index therefore has levels, each twice as long as the one
+//! before. A level is used once that one is half full, so a process with few stacks touches few pages.
 //!
 //! An index of zeros is empty.
 

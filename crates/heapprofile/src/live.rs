@@ -3,7 +3,7 @@
 //!
 //! It is a hash table of open addressing with linear probes, at most half full. A deletion moves later
 //! entries back, so that there are no tombstones (Knuth, *The Art of Computer Programming*, vol. 3, 6.4,
-//! algorithm R). The table is mapped memory and doubles when it is full. A forked child has a copy.
+//! algorithm R). The table is mapped memory and doubles when half of it is used. A forked child has a copy.
 
 use vellum_sys::{PAGE, Span, map};
 use vellum_wire::held::Amount;

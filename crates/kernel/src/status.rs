@@ -1,4 +1,4 @@
-//! Memory, threads and capabilities of a process, from `/proc/PID/status`, for which no page table is walked.
+//! Memory, threads and capabilities of a process, by `/proc/PID/status`, read without walking page tables.
 
 use crate::file::{Unreadable, text};
 use crate::{Bytes, Pid};

@@ -39,7 +39,8 @@
 //! | [`say`] | lines on standard error, and the warning procedure |
 //!
 //! # Guarantees
-//! * Unsupported functions are absent: a program that needs one does not start, and the loader names it.
+//! * Unsupported functions are absent: a program that needs one does not start, and the loader names the
+//!   function.
 //! * A setting without effect here is stored and returned; `docs/libgc.md` lists those.
 //! * A pointer just past an object keeps it alive while interior pointers count (the default): each object is
 //!   a byte longer.

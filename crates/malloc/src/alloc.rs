@@ -1,8 +1,9 @@
 //! The fast paths of `malloc`, `calloc` and `free`, inlined into exported functions, and their slow paths.
 //!
-//! A fast path makes no call and takes no lock. A special case needs no test: it fails a usual test. A thread
-//! without a heap has the empty heap, whose lists are empty. A request of zero bytes has size class 0, with
-//! an empty list. Null lies outside the blocks' address range, like another allocator's blocks.
+//! A fast path makes no call and takes no lock. Special cases need no tests of their own: they fail tests
+//! that every call makes. A thread without a heap has a heap with empty lists. A request of zero bytes has
+//! size class 0, with an empty list. Null lies outside the blocks' address range, like another allocator's
+//! blocks.
 
 use crate::class::{CLASSES, COARSE_GRANULE, FINE_MAX, GRANULE, SMALL_MAX, bytes_of};
 use crate::errno::out_of_memory;

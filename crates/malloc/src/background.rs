@@ -4,8 +4,8 @@
 //! of the helper. The thread of an idle heap sleeps, does other work, or takes fast paths only. The helper
 //! usually closes the gate once while a heap is idle. It then returns spare units (64 KiB each), and slabs
 //! whose last blocks other threads have freed. It does not return slabs in which the thread has a block, as
-//! the thread may free the block at this moment. Nor does it change the lists that `malloc` pops from (at
-//! most one slab for each class), unless the heap has no thread.
+//! the thread may free the block at this moment. Nor does it change the lists that `malloc` pops from, unless
+//! the heap has no thread.
 //!
 //! Of slabs that stay, the helper returns the pages on which no block is in use ([`crate::scavenge`]). The
 //! helper visits a few slabs while a gate is closed, opens the gate for a moment, and continues.

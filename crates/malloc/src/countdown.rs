@@ -1,7 +1,7 @@
 //! A heap's countdown to its next sample (a block that the sampler records), without a test on the fast path.
 //!
 //! `malloc` pops blocks off `free[c]`, the list of size class `c`, without a test. When blocks are fetched,
-//! the list therefore gets only one for each request before the next sample. The other blocks are
+//! the list therefore gets only as many as there are requests before the next sample. The other blocks are
 //! **withheld**. The request that finds the list empty is the sample, whose block comes from the sample heap
 //! ([`crate::sampling`]). The withheld blocks then become the list, which is cut in the same way.
 //!
@@ -15,8 +15,8 @@
 //! - `left[c]` is the number of requests until the sample, the sample included, without those that the blocks
 //!   of `free[c]` serve. It is 0 before a number is drawn, as in all heaps while nothing is sampled.
 //! - Blocks are withheld only while `left[c]` is 1.
-//! - If blocks of a list are returned unused, `left[c]` grows by their number ([`Countdown::returned`]):
-//!   samples depend on requests alone.
+//! - If blocks of a list are returned unused, `left[c]` grows by their number ([`Countdown::returned`]), so
+//!   that samples depend on requests alone.
 
 use crate::class::CLASSES;
 use crate::seal::Block;

@@ -5,8 +5,8 @@
 //! - A fast path may be half done. A thread stopped between two stores leaves a block on no list, or a count
 //!   one too high, never a block on two lists. The child, without the parent's other threads, may thus adopt
 //!   their heaps.
-//! - A gate (a heap's lock) may not become free in time, as its thread is stopped in a signal handler.
-//!   Without `membarrier` no gate can be closed. The child then loses only that heap's free memory.
+//! - A gate (a heap's lock) cannot be closed in time if its thread is stopped in a signal handler. Without
+//!   `membarrier` no gate can be closed. The child then loses the free memory of these heaps only.
 //! - If small blocks are paged (`vellum_pager`), the child reads them while other threads of the parent run.
 //!   It may read lists in the middle of a change, and so adopts no heap of these threads. The forking
 //!   thread's heap is consistent: other threads only push blocks to it, and these blocks' links stay until

@@ -14,7 +14,7 @@
 //!
 //! A slab whose free blocks were taken is *asleep*; it wakes after a few frees
 //! ([`Shape::wake`](crate::class::Shape)). If `free[c]` is empty then, the slab's free blocks go there at
-//! once: a program that allocates and frees in turn reuses the same few blocks. A free slab is returned.
+//! once. Thus a program that allocates and frees in turn reuses the same few blocks. A free slab is returned.
 //!
 //! # Invariants
 //! - Every block of `free[c]` belongs to one slab of class `c`.
@@ -22,8 +22,8 @@
 //!   is awake.
 //! - A slab is returned only if it has no block in use and none on its remote list, and is not *notified*
 //!   ([`crate::remote`]).
-//! - A slab asleep has a block in use: frees by the owner and by others are each below a threshold, and both
-//!   thresholds together are at most the capacity. A slab being carved may have less: see `sweep`.
+//! - A slab asleep has a block in use: frees by the owner or by others would have woken it at a threshold,
+//!   and both thresholds together are at most the capacity. Exception: a slab being carved (see `sweep`).
 
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::countdown::Countdown;

@@ -2,9 +2,9 @@
 //!
 //! A **pass** visits every awake slab of a heap (one with free blocks), and puts the fullest slabs in front.
 //! The first pass after a slab woke only marks it. If a later pass finds the mark, the slab was not needed
-//! for the *decay time*, after which unused memory is returned. Its unused pages are then *vacated*: they are
-//! returned, and the free blocks on them leave every list ([`crate::vacated`]). Unused pages of the slab
-//! being carved may hold data of an earlier slab, and are also vacated.
+//! for the *decay time* (the time after which unused memory is returned). Its unused pages are then
+//! *vacated*: they are returned, and the free blocks on them leave every list ([`crate::vacated`]). Unused
+//! pages of the slab being carved may hold data of an earlier slab, and are also vacated.
 //!
 //! - A pass is due every decay time for heaps that have changed since their last pass. The helper thread
 //!   makes the pass, a few slabs at a time, if the heap is idle; if not, the heap's thread does.

@@ -4,7 +4,7 @@
 //! for them, and run before any initialisation. Data of the fast paths is not here: the thread's heap (`tls`)
 //! and the key of seals (`seal`) are hidden symbols, which one instruction can address.
 //!
-//! All other files use this one. To avoid circles, its types' functions are in files that comments name.
+//! All other files use this one, so it uses few: its types' functions are in files that comments name.
 
 use crate::backoff::Backoff;
 use crate::hooks::Hooks;

@@ -5,7 +5,7 @@
 //! pager. And a forked child, which has no paged memory at first, needs the data that a process makes at its
 //! start: the C library's lists.
 //!
-//! A unit's address determines its source.
+//! The source of a unit can be computed from the unit's address.
 
 use crate::state::MALLOC;
 use core::sync::atomic::Ordering::Relaxed;

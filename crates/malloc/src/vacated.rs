@@ -16,8 +16,8 @@
 //! Pages are vacated inside the heap's gate (its lock). Meanwhile the owner's thread may be on a fast path,
 //! which only pushes blocks in front of `free`; lists are taken inside the gate only. The holder of the gate
 //! may therefore change the list *behind* the head, and never writes `free`. If the head's page is vacated,
-//! the other free blocks are on the list `kept`. The list `free` then begins with blocks freed since, and
-//! ends with a block on a vacated page. The head and count of the list of other threads' frees (`remote`)
+//! the other free blocks are on the list `kept`. The list `free` then has only blocks freed since, and ends
+//! where a link leads to a vacated page. The head and count of the list of other threads' frees (`remote`)
 //! stay: when the owner takes that list, blocks that have left the list also count as freed.
 //!
 //! While a page is vacated, [`Slab::limit`] is 0. Each free by the owner thus leaves the fast path for

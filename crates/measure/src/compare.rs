@@ -2,8 +2,8 @@
 //!
 //! Each round times each of three arms once, in a random order: `a`, `b`, and the `control`, which is the
 //! same operation as `a`. A round gives two ratios, b/a and control/a (A/A in the diagram). The true value of
-//! control/a is 1, so its deviation from 1 is the noise of this machine. Differences between `a` and `b` that
-//! are not larger than this noise are not reported.
+//! control/a is 1, so a measured deviation from 1 is the noise of this machine. Differences between `a` and
+//! `b` that are not larger than this noise are not reported.
 //!
 //! ```text
 //! round   1  2  3  …                         ratios (Estimator)           absolute time

@@ -1,4 +1,4 @@
-//! Tests by simulated timings if the stated 95 % intervals contain the true value in 95 of 100 cases.
+//! Simulates timings to test whether the stated 95 % intervals contain the true value in 95 of 100 cases.
 //!
 //! A small simulation runs with the ordinary tests. This command prints the whole table:
 //!

@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The control (a second run of the first program `a`) can raise the allowed ratio. If the interval of
-//! control/a excludes 1, equal programs seem to differ. The allowed ratio is then multiplied by that
-//! difference. If the ratio's interval overlaps the control's, the verdict is no difference ([`Direction`]).
+//! control/a excludes 1, equal programs seem to differ. The allowed ratio is then multiplied by control/a,
+//! or by its reciprocal if that is above 1. If the ratio's interval overlaps the control's, the verdict is no
+//! difference ([`Direction`]).
 //!
 //! Invariants: a gate fails only if
 //! - the interval contains no allowed ratio,

@@ -27,8 +27,8 @@
 //! [`STRETCH_MIN`] observations.
 //!
 //! Sources: the division is PELT ([`segments`](crate::segments)); the steady end of a series is defined as by
-//! Barrett and others, "Virtual machine warmup blows hot and cold" (2017). We depart from them in the cost:
-//! they divide by mean and variance, after removing outliers by a window; ranks need no window.
+//! Barrett and others, "Virtual machine warmup blows hot and cold" (2017). Departure: they compare the
+//! means and variances of stretches, after outliers in a moving window are removed; ranks need no window.
 
 use serde::Serialize;
 

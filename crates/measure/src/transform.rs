@@ -1,7 +1,7 @@
 //! The discrete Fourier transform for lengths that are a power of two, by the `rustfft` crate.
 //!
-//! On processors with vector instructions, the planners for these are used, on other processors the simplest
-//! algorithm. The crate's general planner would add code for other lengths, which are never used here.
+//! On processors with vector instructions, the crate's planner for these instructions chooses the algorithm.
+//! Other processors run the simplest one. A general planner would add code for lengths never used here.
 
 use rustfft::algorithm::Radix4;
 use rustfft::{Fft, FftDirection, FftNum, FftPlannerAvx, FftPlannerNeon};

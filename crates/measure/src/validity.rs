@@ -1,7 +1,7 @@
 //! Checks that a series is valid, before it is written and after it was read.
 //!
-//! Text and JSON can each hold values that the other cannot: a value that is not a number, a mark that ends
-//! before it starts. Both formats use this check, so that there is one rule and one message.
+//! A series in memory can hold values that no file may contain: a value that is not a number, a mark that
+//! ends before it starts. The text format and JSON share this check, so there is one rule and one message.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Ends the process with a message when paging cannot go on: a lost page is never replaced by another.
+//! Ends the process with a message when paging cannot go on, as the program must never see wrong contents.
 
 use rustix::io::Errno;
 use vellum_sys::{Line, thread};

@@ -9,7 +9,7 @@
 //! frames) or cold (without frames). An arena places, splits and joins extents. It makes no decision about
 //! frames and calls the kernel only to claim more address space at its end. Free extents of one state are
 //! joined when they meet; those of different states may touch. A request that fits in no single extent may
-//! cover a row of touching extents, so that the frames at its front are reused.
+//! cover a row of touching extents, so that the frames at the row's front are reused.
 //!
 //! Placement is best fit (warm first, see [`Arena::take_reused`]), from the low end of an extent.
 

@@ -17,9 +17,9 @@
 //! *Cheaper*: a mark costs next to nothing if the page is used again before the kernel takes its frame, but
 //! the kernel chooses which pages it takes. A flushed page never displaces a needed page, but costs a frame
 //! filled with zeros when it is used again. Discardable pages are flushed if bringing back a needed page
-//! costs many times as much (from a disk), and marked if it costs little (from compressed memory). The cost
-//! of filling a frame is measured here, once. The cost of bringing a page back is measured by its first user,
-//! and recorded ([`Pages::note_refault`]).
+//! costs many times as much as filling a frame (from a disk), and marked if it costs little (from compressed
+//! memory). The cost of filling a frame is measured here, once. The cost of bringing a page back is measured
+//! by its first user, and recorded ([`Pages::note_refault`]).
 //!
 //! Departure: the source kept the free region non-discardable, since the first use of each page would have
 //! trapped. Here the first write makes a page needed again.

@@ -9,8 +9,8 @@
 //! * No huge page is granted before [`FIRST_TRIAL`] bytes have proved dense (touched nearly everywhere, see
 //!   `huge_window`), so short programs pay no trial.
 //! * Then little is granted at a time. The first huge page of each grant is fetched at once and timed.
-//! * After a page that took longer than [`DEAR_NS`], none is granted until [`AGAIN`] times as many bytes
-//!   have proved dense.
+//! * After a page that took longer than [`DEAR_NS`], none is granted until [`AGAIN`] times as many bytes have
+//!   proved dense as had by then.
 //!
 //! Huge pages by the program's request (`MADV_HUGEPAGE`) and by [`HugePolicy::Always`] are not tried.
 //!

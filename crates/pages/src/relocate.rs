@@ -1,6 +1,6 @@
 //! Moves blocks without copying them: growth that does not fit, relocation, exchange of two blocks.
 //!
-//! A block below [`MOVE_MIN`] is copied: in a cache that is warm anyway a copy is faster than a system call.
+//! A block below [`MOVE_MIN`] is copied, as a copy within the processor's cache is faster than a system call.
 //! The page tables of a larger block are moved, at a cost that hardly depends on the length. `mremap` is
 //! fastest but costs a map entry, and is used while few entries are spent; after that `UFFDIO_MOVE` is used.
 

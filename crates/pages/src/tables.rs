@@ -4,7 +4,7 @@
 //! a free extent every tag is empty and no record describes a unit, so zeros may replace them. The kernel's
 //! page tables take 8 bytes for each page, and are freed when a range is mapped anew.
 //!
-//! Frames of tables are returned with flushed frames, and after many hardly touched blocks were freed.
+//! Frames of tables are returned when frames are flushed, and after many hardly touched blocks were freed.
 
 use crate::arena::Arena;
 use crate::pages::Pages;

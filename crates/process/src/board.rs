@@ -1,6 +1,6 @@
 //! Makes the file of a run's *board*: memory shared by a job's processes, with counters of each process.
 //!
-//! `vellum-wire` has the layout of a board. Its path is one that every process of the job can open.
+//! `vellum-wire` has the layout of a board. Every process of the job can open the board's path.
 //!
 //! ```text
 //! /dev/shm, or $XDG_RUNTIME_DIR, or the directory for temporary files

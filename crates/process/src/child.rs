@@ -2,8 +2,8 @@
 //!
 //! The program has our process group (for job control and the terminal's signals), and the signal mask,
 //! signal dispositions and descriptors that we were started with. Orphaned descendants are adopted by the
-//! same process as without us, because daemons wait for that. The usage of orphans is not counted here;
-//! [`Tree`](crate::Tree) follows them. The wait ends when the program itself ends.
+//! same process as without us, because some daemons wait until it is their parent. The usage of orphans is
+//! not counted here; [`Tree`](crate::Tree) follows them. The wait ends when the program itself ends.
 //!
 //! ```text
 //! spawn:  pipe ─ fork ─┬─ we: read the pipe ─ end of file: it runs · an errno: the start failed

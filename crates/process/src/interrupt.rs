@@ -1,9 +1,9 @@
 //! Handles the signals that request the end of a long measurement: SIGINT, SIGTERM and SIGHUP.
 //!
 //! A measuring loop checks between two runs whether a signal has [arrived](Interrupt::arrived). The loop
-//! then ends with the results so far, and the command exits with the status that shells use for that signal.
-//! The measured process gets the signal at once: Ctrl-C on a terminal reaches it anyway, but `kill` reaches
-//! only this process.
+//! then ends with the results so far, and the command exits with the status that shells use for that
+//! signal. The handler also sends the signal to the measured process at once, because `kill` reaches only
+//! this process. (Ctrl-C on a terminal reaches both.)
 //!
 //! Invariant: the handler calls only `kill`, and only for a child that has not been waited for.
 

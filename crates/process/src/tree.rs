@@ -1,8 +1,9 @@
 //! Reads the tree of a job's processes, which descend from this process.
 //!
-//! When the parent of a process ends, a process above this one adopts the orphan, as without us, because
-//! daemons wait for that. Such *strays* are found among the children of the processes above, by the name of
-//! the job's board in their environment. The machine's other processes are not searched.
+//! When the parent of a process ends, a process above this one adopts the orphan. It is the same process
+//! as without us, because some daemons wait until it is their parent. These *strays* are found among the
+//! children of the processes above, by the name of the job's board in their environment. The machine's
+//! other processes are not searched.
 //!
 //! ```text
 //! we ─ task/*/children ─▶ the program ─ task/*/children ─▶ ...      each: stat, statm

@@ -6,8 +6,8 @@
 //!
 //! A definition is *quiet* if it never calls a function that this library exports. Vellum's definitions are
 //! quiet, and so are the C library's `malloc` and its family. Other definitions need a guard, so that nested
-//! calls are not counted twice (libstdc++'s `operator new` calls `malloc`). A call jumps to a quiet
-//! definition.
+//! calls are not counted twice (libstdc++'s `operator new` calls `malloc`). A call that is only counted ends
+//! with a jump to a quiet definition.
 
 use crate::spent::spending;
 use crate::thread;

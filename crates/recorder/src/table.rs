@@ -4,7 +4,7 @@
 //! starts from zero. Records are never moved, so each count appears once even if the process is killed.
 //!
 //! Invariants: only the owning thread writes. `place`, a record's key, is written last when a record is made.
-//! The head's first word, read as a place, is never 0 (the kind is written first) nor a return address.
+//! The head's first word, read as a place, is neither 0 (the kind is written first) nor a return address.
 
 use crate::thread::Thread;
 use crate::{process, record};

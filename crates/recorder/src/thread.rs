@@ -6,7 +6,7 @@
 //! The field `now` decides in one comparison whether the fast path is allowed: it must equal the process's
 //! word ([`crate::process::State`]). A thread starts with a word that no process has, so its first operation
 //! takes the slow path and gets a table. A forked child and a process that unmapped a module have new words.
-//! While an operation is being recorded the word is [`BUSY`].
+//! While an operation is being recorded, `now` is [`BUSY`].
 //!
 //! The field `guard` is the stack address of the operation being recorded, or 0. A `longjmp` (from a
 //! new-handler) may leave an operation without notice. `returns` is the return address that was at `guard`:

@@ -9,7 +9,8 @@
 //! - *Reserve.* The working-set curve assumes exact replacement, which keeps the pages used last. The kernel
 //!   instead checks accessed bits in batches, and only when it needs pages. Programs that cycle through
 //!   nearly all of their memory lose most. A limit that covers all held memory needs no reserve.
-//! - *Shared text* is charged to the cgroup that touched it first, maybe another job's. It is always counted.
+//! - *Program text and libraries* are charged to the cgroup that touched them first, maybe another job's.
+//!   The limit always includes them.
 //! - *Kernel memory*: page tables, stacks and other kernel memory charged to the cgroup.
 //! - *Streams.* Data read and written by system calls goes through the page cache, which is charged as
 //!   well. The kernel reclaims this cache first, but until then it displaces pages in use. A few MiB are

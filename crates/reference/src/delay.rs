@@ -12,8 +12,8 @@
 //! - Only pages that had left memory (`mincore`) count; other pages may still be in the swap cache.
 //! - S is the mean, since costs add up. The median is reported beside it.
 //! - Time in which the thread waited for a processor (`schedstat`) is subtracted.
-//! - The device is reported with S. Without swap, a program's written memory cannot be paged out: a limit
-//!   slows the program down only by the files it maps; a limit below the written memory kills it.
+//! - The device is reported with S. Without swap, a program's written memory cannot be paged out. A limit
+//!   below that memory kills the program; a higher limit costs it only faults on mapped files.
 //! - A job's own faults under pressure, on a busy device, may take longer than S.
 
 use std::fs::File;

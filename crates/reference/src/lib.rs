@@ -23,7 +23,7 @@
 //! | --- | --- |
 //! | source | a way to observe references: [`SourceKind`]. By default accessed bits; for large jobs page tables, for very large jobs generations, where available |
 //! | Δ | the smallest window, in user CPU time of the job |
-//! | cycle | one clearing of a source and the *looks* (counts of references) until the next; several clearings if one does not allow all looks |
+//! | cycle | one sample of the curve: a *clearing* (all pages are marked as not referenced), then *looks* (counts of the pages referenced since). Some sources need further clearings between the looks |
 //! | knee | the window beyond which more memory is not worth its cost: `vellum-workset` |
 //! | stall | time for which a process waits because of the watch |
 //! | imposed | CPU time of the job that the watch costs it |

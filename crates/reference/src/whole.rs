@@ -14,8 +14,7 @@
 //! that cycle's end (growth) counts as referenced in every window, until the next cycle. That is wrong for
 //! memory that is written and never read; the next cycle corrects it.
 //!
-//! All time is divided into stretches, weighted by user CPU time: shares of their [`History`] are shares
-//! of the run.
+//! All time is divided into stretches, each weighted in the [`History`] by its user CPU time.
 
 use crate::watcher::PAGE_BYTES;
 use std::time::Duration;

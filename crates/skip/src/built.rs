@@ -1,7 +1,7 @@
 //! Finds the files that `./build` has put beside the tests: preloaded libraries and commands.
 //!
-//! A missing file skips the test, and is not built. A cargo started by a test would wait for the cargo that
-//! runs the tests, build with other features, or be missing.
+//! If a file is missing, the test is skipped, instead of building the file. A cargo started by a test would
+//! wait for the cargo that runs the tests, build with other features, or be missing.
 
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,8 @@
 //! tests only, in the feature `inject`; no preloaded library is built with this feature.
 //!
 //! The kernel (6.8 to 6.18 at least) may move a page and still return an error that does not count it:
-//! `EEXIST` with no page moved, or `EAGAIN` with a count that is one too small. Kernels return these a few
-//! times in a million moves while `/proc/sys/vm/compact_memory` is written; here a test sets their rate.
+//! `EEXIST`, as if no page had moved, or `EAGAIN` with a count that is one too small. Kernels return these a
+//! few times in a million moves while `/proc/sys/vm/compact_memory` is written; here a test sets their rate.
 
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
 use rustix::io::Errno;

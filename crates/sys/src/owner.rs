@@ -2,8 +2,8 @@
 //!
 //! A child of `vfork`, or of `clone` with `CLONE_VM` alone, runs in its parent's memory and finds its
 //! parent's state there. But it is another process: threads that it starts end with it, and its parent's
-//! threads do not follow it when it changes its user. Such a child neither starts nor ends any. Neither does
-//! a child forked by a system call: it has a copy of the state without the threads.
+//! threads do not follow it when it changes its user. Such a child neither starts nor ends threads. Neither
+//! does a child forked by a system call: it has a copy of the state without the threads.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -12,7 +12,7 @@
 //! The destination was emptied before the first move, and only the mover fills it: a page there has moved.
 //!
 //! The descriptor for the first way is opened for each transfer and closed after it. A program that closes
-//! all descriptors therefore does no harm, and a number is in use only during a move.
+//! all descriptors therefore does no harm, and a descriptor's number is in use only during a move.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{self, Transfer};

@@ -1,4 +1,4 @@
-//! The benchmark suite that comes with Vellum, `memory`, of Vellum's own operations: small and large blocks,
+//! The benchmark suite `memory` comes with Vellum and times Vellum's own operations: small and large blocks,
 //! batches, growth, and the page layer.
 //!
 //! The operations are called directly, not through a process's `malloc`: the suite measures the same code

@@ -15,11 +15,11 @@
 //! [`crate::log`]; `used` is written after an entry and publishes it.
 //!
 //! # The exact peak
-//! Each stack has the amount that it held at the last peak, and that peak's number. When the sum of all
-//! stacks exceeds the peak, only the number in the head grows. Before a stack's amount changes for the first
-//! time after that, the amount and the number are stored with the stack. If a stack has the head's peak
-//! number, the stored amount is therefore that at the peak. If not, the stack's amount has not changed since
-//! the peak ([`Held::at_peak`]).
+//! Each stack stores the amount that it held at one peak, and that peak's number. When the sum of all stacks
+//! exceeds the peak, only the number in the head grows. Before a stack's amount changes for the first time
+//! after that, the amount and the number are stored with the stack. If a stack has the head's peak number,
+//! the stored amount is therefore that at the peak. If not, the stack's present amount is that at the peak,
+//! as it has not changed since ([`Held::at_peak`]).
 
 use core::sync::atomic::{
     AtomicU32, AtomicU64,

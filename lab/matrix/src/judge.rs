@@ -1,8 +1,8 @@
 //! Runs one row (a program with its script) in all modes, and compares each mode with the run without Vellum.
 //!
-//! Each program first runs *plain* (without Vellum) twice. If the two outputs differ after the row's
-//! filters, the row is reported as nondeterministic: its filters are at fault, not Vellum. The fast part
-//! of the matrix makes a second plain run only after a difference.
+//! Before the other modes, the whole matrix runs each program *plain* (without Vellum) twice. The fast
+//! part runs it plain once, and again only if a mode differs. If the two plain outputs differ after the
+//! row's filters, the row is reported as nondeterministic: its filters are at fault, not Vellum.
 
 use super::exec::{Said, Stage};
 use super::list::{Mode, Row};

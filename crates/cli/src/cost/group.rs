@@ -1,4 +1,4 @@
-//! Sums items of a report of `vellum cost`: counts, bytes, times. An item: operations of one kind and cause.
+//! Sums the counts, bytes and times of items of `vellum cost` (item: the operations of one kind and cause).
 //!
 //! Each item's mean time is weighted by the item's exact count. Minimum and maximum are over all items.
 

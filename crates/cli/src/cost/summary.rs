@@ -1,6 +1,7 @@
 //! The tables of `vellum cost`: costs by line, by operation, by function and by file, the largest first.
 //!
-//! Each library is one row of each table, even if the names of its functions or source lines are known.
+//! In the tables by line, by function and by file, each library of the system or of an interpreter has a
+//! single row, even if the names of its functions or its source lines are known.
 
 use super::closing::closing;
 use super::group::Group;

@@ -1,5 +1,5 @@
 //! Draws a heap profile as a flame graph: an SVG file or a part of the HTML page. Each function is a box
-//! above the functions that it called; the width shows the bytes held.
+//! below the boxes of the functions that it called; the width shows the bytes held.
 //!
 //! Each box has a title, which browsers show under the pointer. Boxes narrower than [`WIDTH_MIN`] are left
 //! out, because deep stacks that hold little would make the picture tall.

@@ -1,4 +1,4 @@
-//! Filter options of `vellum heap`: which stacks a report covers, and which functions count as wrappers.
+//! Filter options of `vellum heap`: the stacks that a report covers, and the wrappers of `malloc` to skip.
 
 use regex::Regex;
 use std::path::Path;

@@ -4,7 +4,7 @@
 //! programs are not disturbed. The thread uses at most [`BUDGET`] of the program's CPU time; the thread that
 //! samples resident memory may use the rest of one percent.
 //!
-//! S (the cost of a fault) is measured after the program has ended, and only if there is a working-set curve.
+//! S (the cost of a page fault) is measured after the program's end, if there is a working-set curve.
 
 use crate::working_set_text::too_short;
 use serde::Serialize;

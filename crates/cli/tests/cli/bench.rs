@@ -1,7 +1,7 @@
 //! Tests of `vellum bench` on real programs and on Vellum's own operations.
 //!
-//! Tests never judge timings, with one exception: a program that does forty times the work takes several
-//! times as long.
+//! Only one test judges timings: a program that does forty times the work of another must take several times
+//! as long.
 
 use crate::common::{VELLUM, exits, files, has, out, refused, report, said, text, until, vellum};
 use serde_json::Value;

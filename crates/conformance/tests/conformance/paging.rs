@@ -1,4 +1,4 @@
-//! Tests that programs work unchanged if big blocks are paged, because the program has few page frames.
+//! Tests that programs with few page frames, and therefore with paged big blocks, work unchanged.
 
 use std::process::Command;
 use vellum_conformance::{plain, served, skip, tool, with_args, with_env};

@@ -1,4 +1,4 @@
-//! Tests of threads that start, end, sleep, and free each other's blocks. Also tests calls' use of stack.
+//! Tests of threads that start, end, sleep, and free each other's blocks, and tests of calls' stack usage.
 
 vellum_conformance::scenarios! { threads: "threads.c", ["-pthread"], [];
     threads_come_and_go blocks_outlive_their_threads blocks_are_freed_by_others destructors_allocate_and_free

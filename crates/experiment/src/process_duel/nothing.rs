@@ -1,6 +1,6 @@
 //! A program that does nothing, to measure the cost of starting and ending a process.
 //!
-//! `/bin/true` does more: a dynamic loader loads it, it maps a C library and sets up a locale. This program
+//! `/bin/true` does more: it runs a dynamic loader, maps a C library and sets up a locale. This program
 //! is 129 bytes, written here byte by byte, with one system call that ends it. Its file is in memory:
 //!
 //! ```text

@@ -6,8 +6,8 @@
 //! square_root,c=20           modified,mem_limit=9M,min_new_size=1M,min_old_incr=5500K
 //! ```
 //!
-//! The parameters have their names from the appendix of Cooper, Nettles and Subramanian 1992, whose authors
-//! searched the best values for each program.
+//! The parameters are named as in the appendix of Cooper, Nettles and Subramanian 1992. Its authors searched
+//! for the values that are best for each program.
 
 use vellum_sys::text;
 

@@ -3,10 +3,10 @@
 //! A link is a word in the program's memory; a table has the word's address. The word must lie where the
 //! collector does not scan, or it would keep the object alive.
 //!
-//! The object that a link refers to may move if the link holds its plain address when a collection begins;
-//! the link is then updated. If the link holds another value (some programs hide such pointers by
-//! inverting their bits), the object does not move. An object that *contains* a link does not move either,
-//! as the table has the link's address.
+//! The object that a link refers to may move if the link holds the object's plain address when a collection
+//! begins; the link is then updated. If the link holds another value (some programs hide such pointers by
+//! inverting their bits), the object does not move. An object that *contains* a link does not move either, as
+//! the table has the link's address.
 //!
 //! # Invariants
 //! * A link that is not null refers to a live object, or to one that no collection has found dead yet.

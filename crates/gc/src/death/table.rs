@@ -1,4 +1,4 @@
-//! A hash table with addresses as keys and plain values, in memory of the page layer (`vellum_pages`).
+//! A hash table from addresses to plain data, in memory of the page layer (`vellum_pages`).
 //!
 //! It uses open addressing with linear probing. A removed key leaves a tombstone, so a collection can
 //! remove keys while it iterates, without allocating.

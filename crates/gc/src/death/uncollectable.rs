@@ -1,14 +1,14 @@
 //! Kept objects: objects that the program must free, and that keep alive the objects that they refer to.
 //!
 //! ```text
-//! alloc_kept   small, if no object moves    a slot for kept ones  all objects of its blocks are roots
-//!              else, and after `keep`       any slot              the object's address is in a root table
+//! alloc_kept   small, if no object moves    a slot of kept objects  all objects of its blocks are roots
+//!              else, and after `keep`       any slot                the object's address is in a root table
 //! ```
 //!
 //! A *slot* is all objects of one size and pointer layout; a *block* is 16 KiB of them. Blocks of kept
 //! objects exist because a program that frees every object itself has hundreds of thousands of kept objects.
-//! (Example: C++ with a global `operator new` whose memory the collector scans.) A table entry for each
-//! would cost more than the object.
+//! (Example: C++ with a global `operator new` whose memory the collector scans.) A table entry for each kept
+//! object would cost more than the object.
 //!
 //! # Invariants
 //! * Every allocated object of a kept block stays. An object of such a block that the program frees is always

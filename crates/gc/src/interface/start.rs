@@ -1,5 +1,5 @@
-//! Exported functions that start the heap, make types, register threads, begin and end blocking regions (code
-//! that does not touch the heap), and are called around forks.
+//! Exported functions that start the heap, make types, register threads, handle forks, and begin and end
+//! blocking regions (code that does not touch the heap).
 
 use crate::config::Config;
 use crate::config::sizing::Sizing;

@@ -18,8 +18,8 @@
 //!   region ([`Waiting`](crate::world::budget::Waiting)).
 //! * The last slice of a collection cannot be cut short. It is made only after all threads have been blocked
 //!   for as long as this slice will take.
-//! * Every thread that could be the last to run wakes this thread: on entering a blocking region, and at its
-//!   end.
+//! * Every thread that could be the last to run wakes the idle thread when entering a blocking region, and
+//!   when ending.
 //!
 //! Source: Bates 1999, section "Improving the Results": slices while no thread is ready. There the scheduler
 //! runs the slices; a library has no scheduler, so this thread does.

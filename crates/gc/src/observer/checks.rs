@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! paranoid   check ─ retire, pin, trace ─ check ─ sweep ─ check          a broken invariant ends the process
-//! eager 1    allocate: collect ─ hand out one object                     (whole, a slice, or a minor one)
+//! eager 1    allocate: collect ─ hand out one object                     (whole, sliced or minor collection)
 //! eager n    allocate: collect, one time in n ─ hand out a shorter run   (once 64 KiB were allocated; less
 //!                                                                         often if over 64 n objects live)
 //! poison     sweep: overwrite dead objects                               (`sweep`)

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! # Invariants
-//! * `left` belongs to a thread and a slot: it is the number of objects to allocate beyond the present
-//!   run, up to and including the sample. 0 means that no sample was drawn. Unused objects of a run are
-//!   added again, so samples depend on requests alone.
+//! * `left` belongs to a thread and a slot: it is the number of objects to allocate beyond the present run,
+//!   up to and including the sample. 0 means that no sample was drawn. Unused objects of a run are added to
+//!   `left` again, so samples depend on requests alone.
 
 use crate::death::samples::Token;
 use crate::world::thread::Thread;

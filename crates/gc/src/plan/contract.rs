@@ -1,7 +1,7 @@
 //! The trait [`Plan`] (a way to collect a heap): the decisions in which plans differ (which objects are
 //! copied, where new memory comes from, the steps of a collection).
 //!
-//! The defaults are those of a heap in which objects stay and every collection traces all of it.
+//! The defaults are those of a heap in which objects stay and every collection traces the whole heap.
 //!
 //! # Invariants
 //! * The caller holds the heap's lock. Methods are called while the program runs, unless their comment

@@ -1,8 +1,8 @@
 //! Plans: the ways to collect a heap.
 //!
-//! `mark_sweep` moves nothing and may collect in slices, `mostly_copying` empties sparse blocks, `appel`
-//! has generations. All plans share `collection`, the steps of a whole collection, `sweep`, which follows
-//! a trace, and `pause`, which measures stops. The plans that move share `evacuation`.
+//! `mark_sweep` moves nothing and may collect in slices, `mostly_copying` empties sparse blocks, `appel` has
+//! generations. All plans share three files: `collection` (the steps of a whole collection), `sweep` (the
+//! step after a trace) and `pause` (measures the program's pauses). The plans that move share `evacuation`.
 //!
 //! # Invariants
 //! * The heap's lock is held throughout a collection. No code takes a lock or allocates in a stopped world.

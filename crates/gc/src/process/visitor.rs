@@ -1,13 +1,13 @@
 //! The visitor: the interface by which a callback of the program reports references to the collector.
 //!
 //! A *trace callback* is called for each object of its type that is found alive. It reports the object's
-//! references. Words that it does not report keep nothing alive (a weak table). It may report words
-//! outside the object (references in memory of `malloc`). A *roots callback* reports roots in the same
+//! references. Words that it does not report keep nothing alive; a weak table needs this. It may report words
+//! outside the object, such as references in memory of `malloc`. A *roots callback* reports roots in the same
 //! way.
 //!
 //! # Invariants
 //! * Callbacks run while the world is stopped, so they may neither take a lock nor allocate.
-//! * They run on the thread that collects: in a heap with such types one thread marks.
+//! * Callbacks run on the thread that collects. In a heap with trace callbacks, no other thread marks.
 //! * Reported words are followed as ambiguous pointers, whose objects must not move. In a plan that moves
 //!   objects, the object may have moved before it is reported. Such plans therefore have no trace
 //!   callbacks.

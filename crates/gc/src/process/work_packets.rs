@@ -8,16 +8,17 @@
 //! ```
 //!
 //! The first line has the states of a packet. Below are those of a *member* (one of the threads that trace
-//! together) and of the *crew* (all members). The *leader* is the thread that collects. One word holds the
-//! number of the trace, of members, and of idle members. One load therefore shows whether a trace is over. A
-//! thread that is late fails to join, as its compare-and-swap includes the number of the trace. The leader
-//! does not wait for helpers that have not begun.
+//! together) and of the *crew* (all members). The *leader* is the thread that collects. One word has the
+//! trace's number, whether the trace is over, and two counts: of members and of idle members. One load thus
+//! shows whether a given trace is over. A late thread cannot join, as its compare-and-swap fails if the word
+//! has changed. The leader does not wait for threads that have not joined.
 //!
 //! # Invariants
 //! * A busy member may hold packets, and entries on its own stack; an idle one holds nothing.
 //! * A member becomes busy *before* it takes a packet, and idle only after it has found none. When all are
-//!   idle, no packet is full: the last to become idle found none after every packet was shared.
-//! * The crew does not close while a member is busy, so that a busy member need not test which trace it is.
+//!   idle, no packet is full: the member that was the last to share a packet found no full one when it became
+//!   idle.
+//! * No trace ends while a member is busy. A busy member therefore need not compare trace numbers.
 //!
 //! Under `--cfg loom` the module uses `loom`'s atomics, and its tests explore all interleavings.
 //!

@@ -8,9 +8,10 @@
 //! * Without settings the budget grows with the square root of the live bytes, which is the optimum of
 //!   Kirisame, Shenoy and Panchekha 2022. It is at least `Config::percent` of the live bytes.
 //! * With a size (`Config::fixed_bytes`) the budget is that size minus the live bytes and the bytes to copy.
-//! * With a divisor (`Config::divisor`, for programs written for the Boehm-Demers-Weiser collector) it is
-//!   the rest of the size that the heap has reached ([`Paid`]). The heap then collects, instead of growing,
-//!   if enough was allocated to pay for a scan. If the program itself collects early, its heap shrinks.
+//! * With a divisor (`Config::divisor`, for programs written for the Boehm-Demers-Weiser collector) the
+//!   budget is the greatest size of the heap so far, minus the live bytes ([`Paid`]). At that size the heap
+//!   collects, not grows, if enough was allocated to pay for a scan. If the program itself collects early,
+//!   its heap shrinks.
 //!
 //! While little is alive, a collection costs less than the cache misses of using more memory. The rules with
 //! a size or a divisor then limit the budget to the cache. (Smith and Morrisett 1998, Table 7: client times

@@ -1,8 +1,8 @@
 //! The default sizing policy: it calculates the best allocation budget (`room`) from the costs of
 //! collections and page faults and from the available memory. It needs no parameter.
 //!
-//! While memory is not short, the budget is that of `growth`. It is larger if the process was given memory
-//! to use (`Memory::is_given`) and collections take time that could be saved with it.
+//! While memory is not short, the budget is that of `growth`. It is larger if the process was given memory to
+//! use (`Memory::is_given`) and collections take time that could be saved with that memory.
 //!
 //! Otherwise, let C be the cost of a collection, S the cost of a page fault, L the bytes that a collection
 //! scans, and M the memory available. With a budget of r bytes, each allocated byte costs:

@@ -6,10 +6,10 @@
 //! agrees  by the record of writes, it was not written  so its checksum must be the same
 //! ```
 //!
-//! A trace in slices is right if the record of writes is, and if every scanned pointer is followed. The
-//! second condition is checked for objects whose words are all pointers. A word of an untyped object may be
-//! a leftover that seems to lead to a newer object: it was scanned when it led nowhere. For such objects
-//! only the first condition can be checked, by this file.
+//! A trace in slices is right if the record of writes is right, and if every scanned pointer is followed. The
+//! second condition is checked for objects whose words are all pointers. A word of an untyped object may be a
+//! leftover that seems to lead to a newer object: it was scanned when it led nowhere. For such objects only
+//! the first condition can be checked, by this file.
 //!
 //! # Invariants
 //! * The sum of a page of zeros is 0, and so is the sum of an unknown page: the kernel reports nothing of

@@ -15,9 +15,9 @@
 //! look  ──▶ the next written part, lowest address first; with `again`, it counts as unwritten from now on
 //! ```
 //!
-//! To arm a page (so that its writes are tracked), or to end that, costs some 60 ns; both are done in pieces.
-//! The first write to an armed page costs ten times that. Pages in which a thread is about to allocate
-//! therefore count as written beforehand ([`Dirty::expect`]).
+//! To arm a page (begin to track its writes) or to disarm it costs some 60 ns. Both are done in pieces. The
+//! first write to an armed page costs ten times that. Pages in which a thread is about to allocate therefore
+//! count as written beforehand ([`Dirty::expect`]).
 //!
 //! # Invariants
 //! * A write after `arm` has reached its end, or after `look` has taken the written page, is reported by a

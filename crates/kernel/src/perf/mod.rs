@@ -9,8 +9,8 @@
 //!
 //! An event is opened switched off, and counts in user mode and the kernel, but not in a hypervisor.
 //!
-//! The structures and numbers are written out here, and not taken from the crate `perf-event-open-sys2`.
-//! That crate needs `memoffset`, which `deny.toml` refuses. Some forty of its names would be used here.
+//! The structures and numbers are written out here, and not taken from the crate `perf-event-open-sys2`. That
+//! crate needs `memoffset`, which `deny.toml` refuses. Only some forty names would be used.
 //!
 //! Source: perf_event_open(2) and the kernel's `linux/perf_event.h`.
 

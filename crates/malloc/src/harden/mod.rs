@@ -15,7 +15,7 @@
 //! | module | misuse that it catches |
 //! | --- | --- |
 //! | [`tail`] | writing past the requested size, even by one byte, found when the block is freed or resized; freeing twice while in quarantine; a size that is not the block's |
-//! | [`quarantine`] | writing after free, found when the block leaves it, or at the end of the process |
+//! | [`quarantine`] | writing after free, found when the block leaves quarantine, or at the process's end |
 //! | [`guarded`] | reading and writing out of bounds and after free, at that instant, of a few blocks |
 //! | [`large`] | for large blocks, reading and writing past the last page and after free, at that instant |
 //! | [`zero`] | any use of a block of zero bytes |

@@ -9,9 +9,9 @@
 //!
 //! The first byte past the program's is always zero, so that an unterminated string ends there. The canary's
 //! bytes are computed from the key ([`crate::seal`]) and the block's address. The size word holds the
-//! requested size and a checksum of it, by which an overwritten size is found. Both are masked with a number
-//! made of the same key and address. The word's lowest byte is zero, as it may be the first byte past the
-//! program's. A block in quarantine is zero up to its size word, which then holds [`FREED`].
+//! requested size and a checksum of it, by which an overwritten size is found. Size and checksum are masked
+//! with a number made of the same key and address. The word's lowest byte is zero, as it may be the first
+//! byte past the program's. A block in quarantine is zero up to its size word, which then holds [`FREED`].
 
 use crate::misuse;
 use crate::seal::keyed;

@@ -1,7 +1,7 @@
 //! Blocks of zero bytes: different addresses without memory, at which reading and writing fault.
 //!
-//! They are [`SPACING`] bytes apart in a range that is never accessible. Each address has a bit that is set
-//! while it is in use. If a short search finds no free address, or the request needs more alignment, the
+//! They are [`SPACING`] bytes apart in a range that is never accessible. Each address has a bit, set while
+//! the address is in use. If a short search finds no free address, or the request needs more alignment, the
 //! request gets an ordinary block with a tail (`tail`).
 
 use super::HARDEN;

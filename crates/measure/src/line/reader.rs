@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bytes ─▶ line ─▶ header, body ─▶ values: a series is opened ┐
-//!                                  column, marks, facts: added ├─▶ entry, at the first line of another
+//!                                  column, marks, facts: added ├─▶ entry, when the next one begins
 //!                                  summary ───────────────────┘
 //! ```
 //!

@@ -12,8 +12,9 @@
 //!
 //! The beat of a sleeping thread drifts: each period ends a little late, and the next starts from there. Over
 //! seconds the phase turns through the whole circle, but over a few periods it hardly moves. The span is
-//! therefore also cut into windows, each with its own arc. Several numbers of windows are tried. The number
-//! with the largest surplus is chosen, after the surplus that as many arcs have by chance is subtracted.
+//! therefore also cut into windows, each with its own arc. Several numbers of windows are tried. From
+//! the surplus of each, the surplus that the same number of arcs has by chance is subtracted. The number with
+//! the largest remainder is chosen.
 
 use super::disturbance::Disturbance;
 

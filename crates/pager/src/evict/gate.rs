@@ -1,5 +1,5 @@
-//! The gate: a thread that delays page faults on the store while as many of the store's pages are in memory
-//! as allowed.
+//! The gate: a thread that delays page faults on the store while nearly all frames are in use. (Frames are
+//! the pages of the store that may be in memory.)
 //!
 //! A program can fill memory faster than a disk writes, so an evicting thread alone cannot hold the bound.
 //! While a hole is punched in a file, the kernel delays every fault that brings a page of the file into

@@ -7,8 +7,9 @@
 //!
 //! Pages of files also have flags that any process sets, so the C library's pages count as referenced even
 //! if only other processes use them. That is an error of one MiB and more. `smaps` has the counts for each
-//! mapping, so the shared part of a program's text and libraries can be left out. Reading `smaps` costs more
-//! for each mapping; this is done only if shared pages exceed [`SHARED_PART`] of resident memory.
+//! mapping, so the shared part of a program's text and libraries can be left out. Reading `smaps` takes
+//! extra time for each mapping, so `smaps` is read only if shared pages exceed [`SHARED_PART`] of resident
+//! memory.
 //!
 //! Costs per 4 KiB page: 60 to 100 ns to clear, 60 to 100 ns to count, and [`REARM`] of the process's own
 //! user time to set a bit again. During the clearing, the process waits if it changes its mappings, which

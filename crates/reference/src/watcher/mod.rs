@@ -13,9 +13,9 @@
 //! The caller's loop is: `step`, sleep for the returned time, `step` again. This file has the state of the
 //! watch; `due` has the work of a step.
 //!
-//! - A cycle has as many windows as fit into half of the watch's time so far: at least
-//!   [`FIRST_LOOKS`](crate::options::FIRST_LOOKS), and at most those of the options. A first curve, of short
-//!   windows, is therefore there soon.
+//! - Each cycle has the first [`FIRST_LOOKS`](crate::options::FIRST_LOOKS) windows. It also has the longer
+//!   ones of the options, up to half of the job's CPU time so far. A first curve, of short windows, is
+//!   therefore ready soon.
 //! - The time that the job loses by our clearing is subtracted from its clock within the cycle.
 //! - A source that allows fewer looks than a cycle has (`SourceKind::looks`) is cleared again within the
 //!   cycle. Each look then covers the time since the last clearing; the job is assumed to be stationary over

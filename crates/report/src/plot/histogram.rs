@@ -1,10 +1,10 @@
 //! Plots histograms, and chooses the width of their bins.
 //!
 //! If all values are multiples of one step, such as the clock's, each bin spans the same number of steps, so
-//! that no comb pattern appears. Values then lie in the middle of their step. Otherwise bins have the width
-//! of Freedman and Diaconis ("On the histogram as a density estimator", 1981). This width is rounded up to
-//! 1, 2 or 5 times a power of ten. There are never more bins than the SVG or the terminal can show. A bin
-//! that is not empty is always visible, however small.
+//! that no comb pattern appears. Bin edges then lie half a step from the nearest values. Otherwise bins
+//! have the width of Freedman and Diaconis ("On the histogram as a density estimator", 1981). This width is
+//! rounded up to 1, 2 or 5 times a power of ten. There are never more bins than the SVG or the terminal
+//! can show. A bin that is not empty is always visible, however small.
 
 use super::Plot;
 use super::axis::{Axis, round_up};

@@ -1,5 +1,5 @@
 //! aarch64: a call leaves the return address in a register. A function stores that address in its frame,
-//! beside the caller's frame pointer or alone. Only the innermost frame may lack it; the walk ends there.
+//! beside the caller's frame pointer or alone. If it is missing (in the innermost frame only), the walk ends.
 
 use crate::SavedBp;
 use gimli::{AArch64, Register, RegisterRule, Vendor};

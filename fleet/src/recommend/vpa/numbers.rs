@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | uncapped target | the largest recommendation plus the margin; 25 % above a limit under which it stalled or was killed |
 //! | target | the uncapped target within the object's `minAllowed` and `maxAllowed` |
-//! | lower bound | the largest recommendation without the margin, as less memory makes the container slow; above a limit under which it was killed |
+//! | lower bound | the largest recommendation without the margin, as less memory makes the container slow; if the container was killed under a limit, at least just above that limit |
 //! | upper bound | 25 % above the target; more after a short history: after one day, 100 % |
 //!
 //! VerticalPodAutoscaler's updater restarts pods with requests below the lower or above the upper bound.

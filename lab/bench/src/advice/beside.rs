@@ -1,5 +1,6 @@
 //! The table that compares Vellum's recommended memory limit with three others: the program's peak memory,
-//! the Kubernetes recommender's rule, and that of a loop like Meta's Senpai (`rivals.rs` has both).
+//! the limit by the Kubernetes recommender's rule, and the limit that a loop like Meta's Senpai finds
+//! (`rivals.rs` has these two).
 //!
 //! Limits are compared at equal cost: a limit that slows a program by more than allowed is replaced by the
 //! program's peak memory.

@@ -1,8 +1,8 @@
 //! Section `gc` of the benchmark: Vellum's collector against libgc, on programs of `lab/papers/clients/`.
 //!
-//! The other sections measure malloc; this section measures garbage collection. `vellum papers smith`
-//! measures larger programs of the same folder; both use [`Workshop`] to build them. Each *cell* is one
-//! program. Its *arms* are the collectors: libgc and Vellum's *plans* (algorithms), each twice as a control.
+//! Other sections measure malloc; this section measures garbage collection. `vellum papers smith` measures
+//! larger programs of the same folder; both use [`Workshop`] to build them. Each *cell* is one program.
+//! Its *arms* are the collectors: libgc and Vellum's *plans* (algorithms), each twice (a control).
 //!
 //! ```text
 //! Workshop ──▶ cells: short, trees, lists, whole heaps, slices, markers

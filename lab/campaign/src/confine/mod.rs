@@ -11,7 +11,8 @@
 //! - After a signal to end, the experiment's loop checks [`Interrupt`](vellum_process::Interrupt) and
 //!   returns.
 //! - After a kill, a waiting shell removes device and cgroups ([`Undoing`](vellum_process::Undoing)).
-//! - Processes must end first, then their cgroup, then the device: declare them in the opposite order.
+//! - Processes must end first, then their cgroup, then the device. Rust drops the variables declared last
+//!   first, so declare them in the opposite order: device, cgroup, processes.
 
 mod device;
 mod group;

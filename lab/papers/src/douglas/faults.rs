@@ -6,10 +6,10 @@
 //! 3 that of all three steps. This file measures both, also for huge pages, one reused block, and Vellum's
 //! page layer, with its cache of frames full ("warm") and empty ("cold").
 //!
-//! Figure 5 compares the kernel's page allocator with the user-mode one, for blocks up to 1 MiB. From an
-//! "adjusted" cost, the cost of writing to a reused, resident block of that size is subtracted. The rest
-//! is the allocator's cost: faults for the kernel's allocator, bookkeeping for ours. The calls are also
-//! timed without writes in between, so that no stores wait in the processor's queues.
+//! Figure 5 compares the kernel's page allocator with the user-mode one, for blocks up to 1 MiB. In its
+//! "adjusted" costs, the cost of writing to a reused, resident block of that size is already subtracted.
+//! The rest is the allocator's cost: faults for the kernel's allocator, bookkeeping for ours. The calls
+//! are also timed without writes in between, so that no stores wait in the processor's queues.
 
 use super::bench::Bench;
 use crate::clock::UNIT;

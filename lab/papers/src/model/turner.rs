@@ -11,8 +11,8 @@
 //!
 //! - P(h, T) = P(h − 1, T − 1) · tail(h − 1) + P(h, T − 1) · (1 − tail(h)) (4.1), from P(1, 1) = 1 (4.2)
 //! - z(T) = Σ h · P(h, T) (4.3)
-//! - f(T) = z(T + 1) − z(T) = Σ P(h, T) · tail(h): the slope of equation (3.4), and exactly the fault rate,
-//!   since a reference at h faults with probability tail(h).
+//! - f(T) = z(T + 1) − z(T) = Σ P(h, T) · tail(h): the slope of equation (3.4), and exactly the fault
+//!   rate, since a reference at size h faults with probability tail(h).
 //!
 //! All terms are probabilities and nothing is subtracted from them, so no precision is lost over millions of
 //! references.

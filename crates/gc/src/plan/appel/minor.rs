@@ -1,7 +1,7 @@
 //! A minor collection: live objects of the new region are copied to the end of the old one.
 //!
 //! ```text
-//! prepare  reserve memory for copies, by the last collection's survivors (the program still runs)
+//! prepare  reserve memory for copies, sized by the last collection's survivors (the program still runs)
 //! stop     take back unused objects; choose the new blocks to evacuate, except those that threads use
 //! pin      what new untyped objects, dead or alive, lead to; objects whose addresses are in tables
 //! old      untyped objects that were written to: mark and pin what they lead to
@@ -19,12 +19,12 @@
 //! # What is pinned
 //! A stack mostly pins the object that was made last, and not for long. If that object's block were promoted
 //! (became old), each minor collection would leave a block with one dead object behind. A block that has few
-//! live objects, and is pinned for the first time, therefore stays *new* once more.
+//! live objects, and a pinned one for the first time, therefore stays *new* once more.
 //!
 //! The next minor collection must scan the old fields that lead into such a block, written or not. These
 //! fields (*holders*, at most [`HOLDERS_MAX`](super::promote::HOLDERS_MAX)) are recorded when the scan finds
-//! them. If there are more, all pinned blocks are promoted. A block that an untyped object leads into is
-//! always promoted.
+//! them. If there are more, all blocks with pinned objects are promoted. A block that an untyped object leads
+//! into is always promoted.
 //!
 //! # Invariants
 //! * No object moves before the old untyped objects and the ambiguous roots are done.

@@ -44,18 +44,18 @@
 //!   settings choose one of the source's ways. To copy such a block costs time and room; where memory is
 //!   short, it also costs another write to the device. The density of new blocks is predicted from earlier
 //!   survivors.
-//! * Objects may be pinned: this is mostly copying with generations. A pinned object's block is promoted in
-//!   place, and its holes are filled by the next copies.
+//! * Objects may be pinned, as in the plan `mostly_copying`. A pinned object's block is promoted in place,
+//!   and its holes are filled by the next copies.
 //! * A major collection copies old and new objects together if there is room, so that new ones are not
 //!   copied twice. If not, it follows a minor collection, as in the source. An object for whose copy there
 //!   is no room stays where it is. A heap of twice the live data is therefore enough; more room for copies
 //!   adds speed only.
 //! * A program that declares few types pins most of its objects, and copying cannot bring the rest together.
 //!   If a major collection leaves more bytes between objects than in them, threads allocate there as under
-//!   mark-sweep. Those objects are old at once, so that the next collection is a major one again. Nothing is
-//!   moved while there are too many untyped objects to scan (`evacuation`).
-//! * Copying back (returning the old region to the start of its memory) is a second copying pass. The
-//!   source moved the region as a whole, by a distance; here pointers into pinned blocks must be found.
+//!   mark-sweep. Objects allocated there are old at once, so that the next collection is a major one again.
+//!   Nothing is moved while there are too many untyped objects to scan (`evacuation`).
+//! * Copying back (returning the old region to the start of its memory) is a second copying pass. The source
+//!   moved the region as a whole, by one distance; here pointers to pinned objects must not change.
 
 pub(crate) mod minor;
 pub(crate) mod promote;

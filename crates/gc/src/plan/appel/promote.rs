@@ -1,7 +1,7 @@
 //! The destinations of a minor collection's copies, and the old fields that lead to pinned new objects.
 //!
 //! ```text
-//! reserve  memory for the copies of each slot, by its last survivors       (the program still runs)
+//! reserve  memory for the copies of each slot, sized by its last survivors (the program still runs)
 //! fill     first the holes in the slot's old blocks, from where the last minor collection ended;
 //! then     free blocks, as in other collections (`evacuation`)
 //! ```

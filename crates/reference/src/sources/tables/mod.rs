@@ -11,8 +11,9 @@
 //! reader     loads the program, tests it on our own process, and runs it for others
 //! ```
 //!
-//! Other counts come from `/proc`: swapped memory at each look (one count); at every 64th look, from `smaps`,
-//! the shared part of text and libraries, and the memory that processes of the job share ([`Aside`]).
+//! Other counts come from `/proc`. Swapped memory is read at each look (count of references). At every
+//! 64th look, `smaps` gives two further counts: the shared part of text and libraries, and the memory that
+//! processes of the job share ([`Aside`]).
 //!
 //! We wrote an assembler and a loader, instead of compiling the program from C and loading it by the crate
 //! `aya`. `aya` 0.14 relocates no calls of kernel functions (the loop of `bpf_iter_num_new`) and cannot limit

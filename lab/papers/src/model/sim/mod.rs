@@ -35,8 +35,8 @@
 //! | `report` | the figures |
 //!
 //! Source: Nishigaki 1981, section 5. A named constant or setting states our assumption where the paper
-//! gives no details: file I/O, blocks, the order of suspension, the programs' curves (of which its Figure
-//! 3 gives only the shapes).
+//! gives no details: file I/O, blocks, the order of suspension, the programs' curves (the paper's Figure 3
+//! gives only their shapes).
 
 mod device;
 mod job;

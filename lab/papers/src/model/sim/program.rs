@@ -3,9 +3,10 @@
 //! A program is a list of phases. Each phase has pages that no other phase uses, and references them by
 //! the stack model (`slrum.rs`) or in order. It lasts for a number of instructions, with random file I/O.
 //!
-//! Source: Nishigaki 1981, section 5. B1 to B4 are FORTRAN programs that are compiled, linked and
-//! executed, each with more than 25 s of CPU time; B4 is only executed. The King Size Program references
-//! its pages one after the other at a constant rate and begins again after the last. The sizes are ours.
+//! Source: Nishigaki 1981, section 5. There, B1, B2 and B3 are FORTRAN programs that are compiled, linked
+//! and executed. B4 has no phase but execution. Each of the four takes more than 25 s of CPU time. The
+//! King Size Program references its pages one after the other at a constant rate, and begins again after
+//! the last. The numbers of pages and the lengths of phases are ours.
 
 use crate::model::{Slrum, SlrumRuns};
 use vellum_workset::Page;
