@@ -70,19 +70,23 @@ fn frames_hold_what_lives_and_nothing_else_does() {
             gc::blocking(|| threads.into_iter().map(|thread| thread.join().expect("no thread fails")).sum());
         assert!(moved > 10, "only {moved} objects moved");
 
-        // An address on the stack holds nothing.
+        // Addresses on the stack hold nothing.
         let layout = node();
-        let mut dead: Vec<*mut u8> = Vec::new();
-        let lost = gc::alloc_typed(layout);
-        let mut link = lost;
-        // SAFETY: the link lives as long as the test.
-        unsafe { gc::link(&raw mut link, lost, false) }.expect("a live object");
-        dead.push(lost);
-        // What the collector's own functions have returned last is the one exception.
+        let mut links: [_; 16] = std::array::from_fn(|_| gc::alloc_typed(layout));
+        for link in &mut links {
+            // SAFETY: the link lives as long as the test.
+            unsafe { gc::link(link, *link, false) }.expect("a live object");
+        }
+        // What the collector's own functions have returned last is an exception.
         std::hint::black_box(gc::alloc_typed(layout));
         assert!(gc::collect());
-        let is_null = read((&raw mut link).cast()) == 0;
-        assert!(is_null, "the object at {lost:p} lives, although only the stack says so: {dead:?}");
+        let living = links
+            .each_mut()
+            .into_iter()
+            .filter(|link| read((&raw const **link).cast_mut().cast()) != 0)
+            .count();
+        // A word of static data may be the address of a block, which is also that of its first object.
+        assert!(living <= 1, "{living} objects live, although only the stack says so: {links:?}");
 
         // What a function was given stays where it is, and what it returns.
         let mut text = gc::alloc_atomic(8);

@@ -305,12 +305,6 @@ impl Program {
     }
 }
 
-/// Overwrites what earlier calls left on the stack.
-#[inline(never)]
-fn clear_stack() {
-    std::hint::black_box([0usize; 4096]);
-}
-
 /// Runs the program on a heap of `config`, which is poisoned or not by the seed; of `kinds` objects, three
 /// are atomic or untyped and the rest typed. How many objects moved.
 pub(crate) fn run(config: gc::Config, kinds: usize) -> usize {
@@ -365,7 +359,7 @@ pub(crate) fn run_steps(config: gc::Config, kinds: usize, steps: usize) -> usize
     for root in 0..ROOTS {
         program.hold(root, None);
     }
-    clear_stack();
+    crate::heap::wipe();
     for _ in 0..4 {
         gc::collect();
         program.finalize();
@@ -377,7 +371,7 @@ pub(crate) fn run_steps(config: gc::Config, kinds: usize, steps: usize) -> usize
         // SAFETY: the program uses no object any more.
         unsafe { object.write_bytes(0, size) };
     });
-    clear_stack();
+    crate::heap::wipe();
     for _ in 0..2 {
         gc::collect();
         gc::finalize();
