@@ -1,6 +1,8 @@
-//! Metric families (Prometheus's term for named metrics): their type, and families of several crates.
+//! The type [`Family`] of metric families (Prometheus's term for a named metric with its help and unit), and
+//! the families that more than one crate writes.
 //!
-//! The same [`Family`] writes rows and gives queries the name, so no query can name a missing metric.
+//! Code writes a metric's rows by its [`Family`], and names the metric in a query by the same value: no query
+//! can name a metric that nobody writes.
 //!
 //! - The governor and `vellum agent` use the same name for the same value of a job; only the labels differ.
 //! - A name never changes its meaning.

@@ -12,10 +12,10 @@
 //! Without swap, anonymous memory stays resident.
 //!
 //! [`Means::Evict`] evicts by age, as Nishigaki 1981 does (see `vellum_workset`). The job's watch ages the
-//! job's cgroup (begins a generation of pages) at each look ([`vellum_kernel::generations`]). If the last
-//! ageing was more than half a window ago, the governor ages it, except during a sample of the watch. Only
-//! generations that ended a whole window ago are evicted. With four generations, pages are evicted when they
-//! have been idle for one to two windows.
+//! job's cgroup (begins a generation of pages) whenever it looks ([`vellum_kernel::generations`]). If the
+//! last ageing was more than half a window ago, the governor ages the cgroup itself, unless the watch has
+//! looks to come in the present cycle, which that would spoil. A generation that ended a whole window ago is
+//! evicted: its pages have been idle for one to two windows.
 //!
 //! Departure: Nishigaki evicts page by page. Without generations, reading which *pages* of another process
 //! were accessed needs a further privilege, so [`Means::PageOut`] works by mappings only. From a job with

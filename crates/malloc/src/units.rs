@@ -2,8 +2,8 @@
 //!
 //! A user can have all memory of a process paged (*whole* paging). The first [`UNPAGED_MAX`] bytes of units
 //! and mappings still come from the page layer, for two reasons. Most processes need no more, and start no
-//! pager. And a forked child, which has no paged memory at first, needs the data that a process makes at its
-//! start: the C library's lists.
+//! pager. And a forked child cannot use its parent's paged memory at first, but needs what the C library
+//! allocated when the process began, such as its lists of open files.
 //!
 //! The source of a unit can be computed from the unit's address.
 

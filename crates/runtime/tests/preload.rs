@@ -1,5 +1,6 @@
-//! Tests of `libvellum.so`, preloaded into this test program: misuse, environment variables, the order of
-//! functions in the library, and requests that pass to the next allocator. Each case has its own process.
+//! Tests of `libvellum.so`, preloaded into this test program: misuse, environment variables, which functions
+//! lie next to each other in the file, and requests that pass to the next allocator. Each case has its own
+//! process.
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;

@@ -4,8 +4,8 @@
 //! While memory is not short, the budget is that of `growth`. It is larger if the process was given memory to
 //! use (`Memory::is_given`) and collections take time that could be saved with that memory.
 //!
-//! Otherwise, let C be the cost of a collection, S the cost of a page fault, L the bytes that a collection
-//! scans, and M the memory available. With a budget of r bytes, each allocated byte costs:
+//! Otherwise, let C be the cost of a collection, S the cost of a page fault, L the memory that a collection
+//! goes through, and M the memory available. With a budget of r bytes, each allocated byte costs:
 //!
 //! ```text
 //!  cost ┤ ╲
@@ -24,9 +24,9 @@
 //!
 //! If objects stay in place, L exceeds the live bytes, because the holes between objects cannot all be used.
 //! A heap of regions needs space for a second copy of each object that a major collection copies: L includes
-//! these copies, and r is the growth of the old region. The free region has the part of the working set that
-//! the old one leaves, as in section 3 (`modified`). The parameters for which that paper searches are
-//! measured here: `mem_limit` is M, and `min_old_incr` is r.
+//! these copies, and r is the growth of the old region. New objects get the rest of the memory available, as
+//! in section 3 of that paper (`modified`). The paper searches for the best values of its parameters; here
+//! `mem_limit` is the measured M, and `min_old_incr` the chosen r.
 
 use crate::config::ROOM_MIN;
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};

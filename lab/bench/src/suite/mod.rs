@@ -1,4 +1,5 @@
-//! The suite: all sections of the benchmark, with the sizes of each workload and the target of each line.
+//! The suite: all sections of the benchmark, with the sizes of each workload, and the target (the least or
+//! greatest ratio that counts as met) of each line in a table.
 //!
 //! A *section* is one topic with its cells and its tables. A *cell* is a workload with its *arms*, the
 //! processes compared on it; a cell's figures can be in several tables. Every cell has two arms with glibc
