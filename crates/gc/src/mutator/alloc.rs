@@ -131,7 +131,7 @@ pub(crate) fn small(slot: usize, bytes: usize) -> *mut u8 {
     };
     let collected = collections(thread) != before;
     thread.hand_over(object.unwrap_or_default());
-    let is_sample = thread.cursors[slot].sampled.take();
+    let is_sample = observer.is_some() && thread.cursors[slot].sampled.take();
     thread.leave();
     if is_sample && let Some(object) = object {
         holding(&[object], || sampling::record(thread, object, bytes));
@@ -182,8 +182,6 @@ fn refill(thread: &'static Thread, slot: usize, observer: Option<&Observer>) -> 
         let Some(block) = next_block(thread, slot, &mut collected) else { return false };
         cursor.block.set(Some(block));
         cursor.index.set(0);
-        // Read anew, as the heap may have begun only now.
-        let observer = INSTANCE.shared.observer.if_on();
         // Without the lock: its release would wait until the cleared memory has left the store buffer.
         if next_run(thread, slot, block, observer) {
             return true;
@@ -265,13 +263,13 @@ fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
     }
     let Some(thread) = attach::attached() else { return full(bytes) };
     let mut collected = false;
-    let observer = || INSTANCE.shared.observer.if_on();
-    let is_sample = observer().is_some_and(|observer| observer.is_due(round_up(bytes, PAGE)));
+    let observer = INSTANCE.shared.observer.if_on();
+    let is_sample = observer.is_some_and(|observer| observer.is_due(round_up(bytes, PAGE)));
     let object = with_collector(thread, |collector| {
         if !collector.start(Config::DEFAULT) {
             return None;
         }
-        if observer().is_some_and(|observer| observer.collects(thread, None)) {
+        if observer.is_some_and(|observer| observer.collects(thread, None)) {
             collect::collect_eagerly(collector, thread);
         }
         collector.heap.count_taken(thread);

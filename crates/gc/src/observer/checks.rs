@@ -50,6 +50,11 @@ impl Checks {
         self.mean.store(config.eager, Ordering::Relaxed);
     }
 
+    /// Returns whether some or all allocations collect.
+    pub(super) fn is_on(&self) -> bool {
+        self.mean.load(Ordering::Relaxed) != 0
+    }
+
     /// A random number of the calling thread's (xorshift64*, Vigna 2016).
     pub(crate) fn random(&self, thread: &Thread) -> u64 {
         let mut state = thread.chance.get();

@@ -37,17 +37,22 @@ pub struct Sampler {
 /// The sampler of a heap.
 pub(crate) struct Sampling {
     sampler: AtomicPtr<Sampler>,
-    /// The last epoch. A new one begins when the sampler changes: what threads have drawn holds no longer.
+    /// Changes when the sampler does: what threads have drawn holds no longer. 0: nothing is sampled.
+    epoch: AtomicU32,
+    /// The last epoch that was not 0.
     last: AtomicU32,
 }
 
 impl Sampling {
-    /// Sets the sampler of the objects that are allocated from now on; returns the epoch, or 0 for none. The
-    /// sampler stays known, as it is called when what it has sampled dies.
-    pub(super) fn set(&self, sampler: Option<&'static Sampler>) -> u32 {
-        let Some(sampler) = sampler else { return 0 };
-        self.sampler.store(core::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
-        self.last.fetch_add(1, Ordering::Relaxed) + 1
+    /// Has `sampler` sample the objects that are allocated from now on, or with `None` nobody.
+    pub(super) fn set(&self, sampler: Option<&'static Sampler>) {
+        if let Some(sampler) = sampler {
+            self.sampler.store(core::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
+            self.epoch.store(self.last.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Release);
+        } else {
+            // What was sampled is still known, and its sampler is to hear of its end.
+            self.epoch.store(0, Ordering::Release);
+        }
     }
 
     pub(crate) fn sampler(&self) -> Option<&'static Sampler> {
@@ -55,8 +60,14 @@ impl Sampling {
         unsafe { self.sampler.load(Ordering::Acquire).as_ref() }
     }
 
+    /// Returns whether objects are sampled.
+    pub(super) fn is_on(&self) -> bool {
+        self.epoch.load(Ordering::Relaxed) != 0
+    }
+
     /// Objects of `size` bytes of a slot of the calling thread's up to and with the next sample.
-    fn left(&self, epoch: u32, thread: &Thread, slot: usize, size: usize) -> u32 {
+    fn left(&self, thread: &Thread, slot: usize, size: usize) -> u32 {
+        let epoch = self.epoch.load(Ordering::Acquire);
         if thread.epoch.replace(epoch) != epoch {
             thread.cursors.iter().for_each(|cursor| cursor.left.set(0));
         }
@@ -69,15 +80,8 @@ impl Sampling {
 
     /// The length of the next run, at most `count` objects of `size` bytes: up to the next sample, or the
     /// sample alone.
-    pub(super) fn objects_before(
-        &self,
-        epoch: u32,
-        thread: &Thread,
-        slot: usize,
-        size: usize,
-        count: u32,
-    ) -> u32 {
-        let (cursor, left) = (&thread.cursors[slot], self.left(epoch, thread, slot, size));
+    pub(super) fn objects_before(&self, thread: &Thread, slot: usize, size: usize, count: u32) -> u32 {
+        let (cursor, left) = (&thread.cursors[slot], self.left(thread, slot, size));
         let handed = count.min(left.saturating_sub(1).max(1));
         cursor.sampled.set(left == 1);
         cursor.left.set(left - handed);

@@ -33,16 +33,6 @@ fn one_allocation_in_so_many_collects() {
     });
 }
 
-#[test]
-fn an_allocation_that_starts_the_heap_collects_as_later_ones_do() {
-    vellum_skip::alone(|| {
-        gc::ask_strict(gc::Strict::parse(b"1").expect("a mean"));
-        (0..100).for_each(|_| assert!(!gc::alloc(16).is_null()));
-        let collections = gc::stats().collections;
-        assert!(collections >= 99, "{collections} collections for 100 allocations");
-    });
-}
-
 /// Words that were there before the object that they seem to lead to: what a program has left where it wrote
 /// nothing since. Slices do not find such words, and need not; the heap's own checks must accept them.
 ///
